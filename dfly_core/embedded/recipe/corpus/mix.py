@@ -1,0 +1,90 @@
+"""Puts the generators together: one conversation per draw, in fixed proportions."""
+
+from __future__ import annotations
+
+import random
+
+from . import code, facts, stories, sums, talk, units
+from .words import Turn
+
+SYSTEMS = [
+    "You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.",
+    "You are a helpful coding assistant.", "Be kind and short.", "You are DFly.",
+    "You are a chat model in a terminal.", "Help the user.",
+]  # fmt: skip
+
+
+def single(rng: random.Random) -> list[Turn]:
+    """One question, of any kind."""
+    draw = rng.random()
+    if draw < 0.26:
+        return [code.function(rng)]
+    if draw < 0.46:
+        return [sums.plain(rng)]
+    if draw < 0.53:
+        return [sums.problem(rng)]
+    if draw < 0.56:
+        return [sums.small(rng)]
+    if draw < 0.62:
+        return [units.question(rng)]
+    if draw < 0.71:
+        return [facts.lookup(rng)]
+    if draw < 0.73:
+        return [facts.calendar(rng)]
+    if draw < 0.75:
+        return [facts.listing(rng)]
+    if draw < 0.86:
+        return [stories.story(rng)]
+    if draw < 0.875:
+        return [stories.poem(rng)]
+    if draw < 0.94:
+        return [talk.small(rng)]
+    return [talk_turn(rng)]
+
+
+def talk_turn(rng: random.Random) -> Turn:
+    """Jokes, names, likes and what is out of reach."""
+    draw = rng.randrange(8)
+    if draw < 3:
+        return talk.joke(rng)[0]
+    if draw < 5:
+        return talk.meet(rng)
+    if draw == 5:
+        return talk.like(rng)
+    return talk.far(rng) if draw == 6 else talk.remember(rng)
+
+
+def related(rng: random.Random) -> list[Turn]:
+    """Turns that need the turn before."""
+    draw = rng.randrange(11)
+    if draw < 3:
+        return sums.chain(rng)
+    if draw < 5:
+        return code.follow(rng)
+    if draw < 7:
+        return stories.follow(rng)
+    if draw < 9:
+        return facts.follow(rng)
+    if draw == 9:
+        return talk.joke(rng)
+    met = talk.meet(rng)
+    who = met.answer.split("you, ")[1].split("!")[0]
+    between = single(rng) if rng.random() < 0.5 else []
+    return [met, *between, Turn(talk.remember(rng).user, f"Your name is {who}.")]
+
+
+def conversation(rng: random.Random) -> tuple[str, list[Turn]]:
+    """A system prompt (often empty) and the turns of one conversation."""
+    system = SYSTEMS[rng.randrange(len(SYSTEMS))] if rng.random() < 0.12 else ""
+    draw = rng.random()
+    if draw < 0.62:
+        return system, single(rng)
+    if draw < 0.86:
+        turns = related(rng)
+        if rng.random() < 0.3:
+            turns = single(rng) + turns
+        return system, turns
+    turns = []
+    for _ in range(rng.randrange(2, 5) if rng.random() < 0.8 else rng.randrange(5, 9)):
+        turns += single(rng) if rng.random() < 0.75 else related(rng)
+    return system, turns
