@@ -478,7 +478,9 @@ def request(rng: random.Random, test: bool = False) -> tuple[Turn, Task, Any, st
     text = text.replace("{n}", str(constant))
     keep = (str(constant), named)
     if constant is not None and isinstance(constant, str) and rng.random() < 0.4:
-        text = text.replace(f" {constant}", f" '{constant}'")
+        head, found, tail = text.rpartition(f" {constant}")
+        if found and not tail[:1].isalpha():
+            text = f"{head} '{constant}'{tail}"
         keep = (*keep, f"'{constant}'")
     if named:
         end = text[-1] if text[-1] in ".?" else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from .words import Turn, an, cap, pick, typed
+from .words import Turn, an, cap, held_out, pick, typed
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -176,8 +176,8 @@ WEIGHTS = {"capital": 5, "colour": 3, "opposite": 5, "sound": 2, "young": 2, "le
 BAG = [kind for kind, weight in WEIGHTS.items() for _ in range(weight)]
 
 
-def lookup(rng: random.Random, kind: str = "") -> Turn:
-    """One stored fact."""
+def lookup(rng: random.Random, kind: str = "", test: bool = False) -> Turn:
+    """One stored fact. The fact must be seen, so what is held out is its pair with a wording."""
     kind = kind or pick(rng, BAG)
     pairs, asks, _ = KINDS[kind]
     key, value = rng.choice(pairs)
@@ -189,7 +189,10 @@ def lookup(rng: random.Random, kind: str = "") -> Turn:
         if len(back) == 1 and value not in dict(pairs):
             key, value = value, key
             shown = key
-    text = pick(rng, asks).format(k=shown, v=value, a=an(key))
+    ask = pick(rng, asks)
+    if held_out("fact", kind, shown, ask) != test:
+        return lookup(rng, kind, test)
+    text = ask.format(k=shown, v=value, a=an(key))
     return Turn(typed(rng, cap(text), keep=(key, value)), answer(kind, key, value))
 
 

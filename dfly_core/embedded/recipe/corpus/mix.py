@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 from . import code, facts, stories, sums, talk, units
-from .words import Turn
+from .words import Turn, same
 
 SYSTEMS = [
     "You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.",
@@ -14,12 +16,20 @@ SYSTEMS = [
 ]  # fmt: skip
 
 
+_EVALUATION = Path(__file__).parents[1] / "eval_prompts.jsonl"
+NEVER = (
+    {same(json.loads(line)["prompt"]) for line in _EVALUATION.read_text().splitlines()}
+    if _EVALUATION.exists()
+    else set()
+)
+
+
 def single(rng: random.Random) -> list[Turn]:
     """One question, of any kind."""
     draw = rng.random()
     if draw < 0.26:
         return [code.function(rng)]
-    if draw < 0.46:
+    if draw < 0.44:
         return [sums.plain(rng)]
     if draw < 0.53:
         return [sums.problem(rng)]
@@ -74,7 +84,14 @@ def related(rng: random.Random) -> list[Turn]:
 
 
 def conversation(rng: random.Random) -> tuple[str, list[Turn]]:
-    """A system prompt (often empty) and the turns of one conversation."""
+    """A system prompt (often empty) and turns, none of them an evaluation prompt."""
+    while True:
+        system, turns = _draw(rng)
+        if not any(same(turn.user) in NEVER for turn in turns):
+            return system, turns
+
+
+def _draw(rng: random.Random) -> tuple[str, list[Turn]]:
     system = SYSTEMS[rng.randrange(len(SYSTEMS))] if rng.random() < 0.12 else ""
     draw = rng.random()
     if draw < 0.62:

@@ -27,32 +27,36 @@ HELPER = (
 MOOD = "brave shy clever lazy happy curious hungry kind lonely tiny".split()
 
 PLOTS = [
-    "{N} lived in the {p}. One day {N} found a {t} under a tree. {N} wanted to keep it, but {a} "
+    "{N} lived {i}. One day {N} found a {t} under a tree. {N} wanted to keep it, but {a} "
     "{h} was looking for it and cried. So {N} gave the {t} back. The {h} was so happy that they "
     "became best friends.",
     "{N} loved the {p} very much. One morning the wind took the {t} of {N} away. {N} ran and ran, "
     "but the wind was faster. Then {a} {h} came and caught it. {N} said thank you, and they "
     "had cake together.",
-    "{N} was alone in the {p}. Every night {N} looked at the sky and made a wish. Then {a} {h} "
+    "{N} was alone {i}. Every night {N} looked at the sky and made a wish. Then {a} {h} "
     "knocked at the door with a {t}. \"Let us play,\" said the {h}. From that day {N} was never "
     "alone again.",
     "{N} wanted to see the whole world, so {N} left the {p} with a {t}. The way was long and it "
     "rained. {A} {h} showed {N} a dry place to sleep. In the morning the sun was back, and {N} "
     "went home with a new friend.",
-    "{N} heard a strange noise in the {p}. It was {a} {h} that was stuck in a hole. {N} took a "
-    "{t} and pulled as hard as possible. At last the {h} was free. Everybody in the {p} was "
+    "{N} heard a strange noise {i}. It was {a} {h} that was stuck in a hole. {N} took a "
+    "{t} and pulled as hard as possible. At last the {h} was free. Everybody {i} was "
     "proud of {N}.",
-    "{N} had a plan: to build a house in the {p}. {N} worked all day, but the roof fell down. "
+    "{N} had a plan: to build a house {i}. {N} worked all day, but the roof fell down. "
     "{A} {h} brought a {t} and helped. Together they finished the house before night. They "
     "laughed and ate soup.",
-    "{N} had lost a {t} in the {p}. {N} looked behind every stone and could not find it. \"It is "
+    "{N} had lost a {t} {i}. {N} looked behind every stone and could not find it. \"It is "
     "on your head!\" said {a} {h}. {N} laughed out loud. After that {N} always looked in the "
     "mirror first.",
 ]
-START = {
-    "": "Once upon a time there was {x} named {N}. ",
-    "mood": "Once upon a time there was {m} {x} named {N}. ",
-}
+AT = {"farm": "on", "island": "on", "sea": "by", "mountain": "on", "moon": "on", "lake": "by",
+      "river": "by", "market": "at", "school": "at"}  # fmt: skip
+
+
+def inside(place: str) -> str:
+    """'in the cave', 'by the sea'."""
+    return f"{AT.get(place, 'in')} the {place}"
+
 
 ASK = [
     "Tell me a story about {x}.", "Tell a short story about {x}.", "Write a story about {x}.",
@@ -68,7 +72,7 @@ ASK = [
 NAMED = ["{x} named {N}", "{x} called {N}", "{N} the {w}", "{N}, {x}", "{x} whose name is {N}",
          "{x} with the name {N}", "{x} that is called {N}"]  # fmt: skip
 IN = ["in the {p}", "in a {p}", "who lives in the {p}", "from the {p}", "at the {p}",
-      "living in a {p}", "and the {p}", ", set in the {p}"]  # fmt: skip
+      "living in a {p}", "and the {p}", "on the {p}", "by the {p}", "that lives in a {p}", ", set in the {p}"]  # fmt: skip
 NO_SUBJECT = [
     "Tell me a story.", "tell a story", "Write a short story.", "a story please",
     "I am bored, tell me a story", "story time!", "can you tell stories?", "know any stories?",
@@ -89,7 +93,7 @@ def tell(who: str, where: str, called: str, mood: str = "") -> str:
     subject = f"{mood} {who}" if mood else who
     text = f"Once upon a time there was {an(subject)} named {called}. " + plot
     article = an(helper).split(" ")[0]
-    return text.format(N=called, p=place, t=thing, h=helper, a=article, A=cap(article))
+    return text.format(N=called, p=place, i=inside(place), t=thing, h=helper, a=article, A=cap(article))
 
 
 def usual_name(who: str) -> str:
@@ -176,7 +180,7 @@ def follow(rng: random.Random) -> list[Turn]:
     if kind == 1:
         ask = pick(rng, ["Where did it happen?", "where was that?", f"where does {called} live?",
                          "in which place was the story"])  # fmt: skip
-        return [first, Turn(typed(rng, cap(ask)), f"It happened in the {place}.")]
+        return [first, Turn(typed(rng, cap(ask)), f"It happened {inside(place)}.")]
     if kind == 2:
         other = pick(rng, WHO)
         ask = pick(rng, ["now about {x}", "And one about {x}?", "now with {x}", "another one with {x}",

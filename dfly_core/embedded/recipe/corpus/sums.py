@@ -8,7 +8,8 @@ from .words import Turn, cap, held_out, name, pick, typed
 
 THINGS = (
     "apples books coins pens marbles cookies stones eggs cards shells balloons stamps oranges "
-    "pencils toys flowers stickers candies cups keys nuts buttons pears plums cars ducks"
+    "pencils toys flowers stickers candies cups keys nuts buttons pears plums cars ducks "
+    "points dollars trees fish birds roses letters photos songs chairs hats shoes rings"
 ).split()
 
 
@@ -118,6 +119,35 @@ SHARE = [
     "If {b} kids share {a} {t}, how many does each kid get?",
 ]
 
+PEOPLE = ["my mother", "the farmer", "my friend", "our teacher", "a girl", "a boy", "my father",
+          "the shop", "the king", "my sister", "our class", "a man", "she", "he"]  # fmt: skip
+HAVE = ["has", "had", "owns", "starts with", "began with", "saved", "holds", "counted", "keeps"]
+UP = ["gets", "finds", "buys", "receives", "wins", "picks up", "earns", "adds", "borrows", "makes",
+      "is given", "was sent", "bought", "found", "got"]  # fmt: skip
+DOWN = ["loses", "sells", "eats", "gives away", "drops", "uses up", "breaks", "throws away",
+        "lends out", "lost", "sold", "gave away", "hides", "spends", "returns"]  # fmt: skip
+UP_BY = ["{b} more", "another {b}", "{b}", "{b} new {t}", "{b} more {t}", "{b} extra", "{b} others"]
+DOWN_BY = ["{b}", "{b} of them", "{b} {t}", "{b} of the {t}"]
+LINK = [". Then {s} ", " and ", ", then ", ". Later {s} ", " and then ", ". Today {s} ", ", but ",
+        ". After that {s} ", ", and "]  # fmt: skip
+UP_ASK = ["How many {t} are there now?", "How many in all?", "What is the total?", "how many now",
+          "How many {t} is that?", "how many {t} together", "So how many {t}?", "total?",
+          "How many does that make?", "how many are there in the end?"]  # fmt: skip
+DOWN_ASK = ["How many {t} are left?", "How many remain?", "what is left?", "how many now",
+            "How many {t} stay?", "So how many {t} are left over?", "how many {t} are still there?",
+            "how many are there in the end?", "What remains?"]  # fmt: skip
+
+
+def tale(rng: random.Random, op: str, who: str) -> str:
+    """A word problem put together from parts: thousands of wordings."""
+    subject = who if rng.random() < 0.5 else pick(rng, PEOPLE)
+    link, by = pick(rng, LINK), pick(rng, UP_BY if op == "+" else DOWN_BY)
+    text = (f"{subject} {pick(rng, HAVE)} {{a}} {{t}}{link.format(s=subject)}"
+            f"{pick(rng, UP if op == '+' else DOWN)} {by}")  # fmt: skip
+    text = ("If " if rng.random() < 0.15 else "") + text
+    end = ", " if text.startswith("If ") else pick(rng, [". ", ". ", ", ", ": ", "; "])
+    return cap(text + end + pick(rng, UP_ASK if op == "+" else DOWN_ASK))
+
 
 def numbers(rng: random.Random, op: str) -> tuple[int, int]:
     """Two numbers that suit the operation."""
@@ -172,7 +202,8 @@ def problem(rng: random.Random, test: bool = False) -> Turn:
         a, b = b, a
     who, thing = name(rng), pick(rng, THINGS)
     frames = {"+": GAIN, "-": LOSE, "*": EACH, "/": SHARE}[op]
-    text = pick(rng, frames).format(n=who, a=a, b=b, t=thing)
+    form = tale(rng, op, who) if op in "+-" and rng.random() < 0.6 else pick(rng, frames)
+    text = form.format(n=who, a=a, b=b, t=thing)
     total = {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[op]
     end = f" The answer is {total} {thing}."
     return Turn(typed(rng, text, keep=(who, thing)), STEPS[op](a, b) + end)

@@ -141,9 +141,9 @@ def joke(rng: random.Random) -> list[Turn]:
     return turns
 
 
-def meet(rng: random.Random) -> Turn:
+def meet(rng: random.Random, who: str = "") -> Turn:
     """Somebody says their name."""
-    who = name(rng)
+    who = who or name(rng)
     text = pick(rng, MEET).format(n=who)
     return Turn(typed(rng, cap(text), keep=(who,)), f"Nice to meet you, {who}! How can I help you?")
 

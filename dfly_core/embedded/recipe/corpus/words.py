@@ -24,6 +24,11 @@ def held_out(*slots: object) -> bool:
     return zlib.crc32(key.encode()) % 20 == 0
 
 
+def same(text: str) -> str:
+    """A prompt without case, punctuation and double spaces: equal means the same wording."""
+    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
 def pick(rng: random.Random, items: Sequence[str]) -> str:
     """One item, evenly."""
     return items[rng.randrange(len(items))]
@@ -91,6 +96,50 @@ def _misspell(rng: random.Random, text: str, keep: frozenset[str]) -> str:
     return " ".join(words)
 
 
+FILLERS = "just really maybe like well kindly actually simply perhaps basically also ehm".split()
+LEADS = [
+    "I am stuck. ", "Homework again. ", "One more thing. ", "This is for school. ", "I am new here. ",
+    "My brother asked me this. ", "Quick test. ", "I forgot how. ", "We are curious. ", "Sorry to ask. ",
+    "I have a question. ", "Let us try this. ", "It is late. ", "My friend says you are good. ",
+    "For a project: ", "Here is a task. ", "Next one. ", "My kids are here. ", "I hope you can do it. ",
+    "Something easy first. ", "You may know this. ", "I want to learn. ", "Listen. ", "My turn. ",
+]  # fmt: skip
+# Words that may stand for each other in most requests; each group is one meaning.
+SAME = [
+    "write make create build draft craft produce prepare", "function method procedure snippet",
+    "number value integer", "numbers values integers", "list array", "string text", "short little brief",
+    "check test verify determine", "return give output", "compute calculate determine",
+    "biggest largest highest greatest", "smallest lowest", "remove delete drop eliminate discard",
+    "count tally", "story tale fable", "gets receives gains collects", "has owns holds keeps",
+    "more extra additional", "letters characters", "item element entry", "items elements entries",
+    "called named", "left remaining", "convert change turn transform", "tell give show", "get obtain",
+    "find get determine", "split cut break", "join merge combine", "sort order arrange", "want need",
+    "buys purchases gets", "loses misses", "sells trades", "box crate basket", "bag sack", "bad wrong",
+    "takes grabs", "city town", "young baby little", "sentence phrase text", "great super cool",
+    "repeated duplicate", "average mean", "keep pick select filter", "reverse invert", "double twice",
+    "color colour", "sound noise", "start begin", "friend buddy pal", "people persons",
+    "funny amusing", "everything all", "every each", "sum total", "together combined",
+]  # fmt: skip
+_GROUPS = [group.split() for group in SAME]
+_SYNONYMS = {word: [o for o in group if o != word] for group in reversed(_GROUPS) for word in group}
+
+
+def _reword(rng: random.Random, text: str, keep: frozenset[str]) -> str:
+    words = text.split(" ")
+    for at, word in enumerate(words):
+        bare = word.rstrip(ENDS + ",")
+        if bare in _SYNONYMS and bare not in keep and rng.random() < 0.35:
+            words[at] = pick(rng, _SYNONYMS[bare]) + word[len(bare) :]
+    return " ".join(words)
+
+
+def _fill(rng: random.Random, text: str) -> str:
+    words = text.split(" ")
+    for _ in range(rng.choice((1, 1, 2))):
+        words.insert(rng.randrange(len(words) + 1), pick(rng, FILLERS))
+    return " ".join(words)
+
+
 _SMALL = {"a", "an", "the", "of", "is", "me", "that", "to"}
 
 
@@ -98,6 +147,8 @@ def typed(rng: random.Random, text: str, keep: Sequence[str] = (), order: bool =
     """The text as somebody might type it; words in `keep` (slots) are never misspelt."""
     kept = frozenset(part.lower() for slot in keep for part in slot.split())
     text = text.rstrip(".") if rng.random() < 0.5 else text
+    if rng.random() < 0.4:
+        text = _reword(rng, text, kept)
     if rng.random() < 0.35:
         before = pick(rng, BEFORE_ORDER if order else BEFORE_QUESTION)
         first = text.split(" ")[0]
@@ -108,7 +159,11 @@ def typed(rng: random.Random, text: str, keep: Sequence[str] = (), order: bool =
     if rng.random() < 0.18:
         end = text[-1] if text[-1] in ENDS else ""
         text = text.rstrip(ENDS) + pick(rng, AFTER) + end
-    if rng.random() < 0.06:
+    if rng.random() < 0.07:
+        text = _fill(rng, text)
+    if rng.random() < 0.08:
+        text = pick(rng, LEADS) + text
+    if rng.random() < 0.08:
         words = text.split(" ")
         small = [i for i, w in enumerate(words) if w in _SMALL and w not in kept]
         if small:
