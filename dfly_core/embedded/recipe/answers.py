@@ -1,0 +1,76 @@
+"""Greedy answers of the target, many conversations at once: what the drafter learns from."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+import torch
+from tokenizers import Tokenizer
+
+from .corpus.mix import conversation
+from .target import Target
+from .text import END_OF_TEXT, IM_END, prompt_text
+
+
+@torch.no_grad()
+def greedy(model: Target, prompts: Sequence[list[int]], limit: int = 200) -> list[list[int]]:
+    """Greedy continuations, stop id included; prompts of any length, padded on the left."""
+    count, width = len(prompts), max(map(len, prompts))
+    ids = torch.zeros(count, width, dtype=torch.long)
+    real = torch.zeros(count, width, dtype=torch.bool)
+    for row, prompt in enumerate(prompts):
+        ids[row, width - len(prompt) :] = torch.tensor(prompt)
+        real[row, width - len(prompt) :] = True
+    positions = (real.long().cumsum(1) - 1).clamp(min=0)
+    # Padding rows see themselves, or their softmax would be empty.
+    causal = torch.ones(width, width, dtype=torch.bool).tril()
+    mask = (real[:, None, :] & causal[None]) | torch.eye(width, dtype=torch.bool)[None]
+    cache: list[list[torch.Tensor]] = [[] for _ in model.layers]
+    hidden = model(ids, positions, cache, mask[:, None])
+    token = model.logits(hidden[:, -1]).argmax(-1)
+    at = positions[:, -1] + 1
+    out: list[list[int]] = [[] for _ in prompts]
+    alive = torch.arange(count)
+    for _ in range(limit):
+        for row, new in zip(alive.tolist(), token.tolist(), strict=True):
+            out[row].append(new)
+        going = (token != IM_END) & (token != END_OF_TEXT)
+        if not going.any():
+            break
+        if not going.all():
+            alive, token, at, real = alive[going], token[going], at[going], real[going]
+            cache = [[k[going], v[going]] for k, v in cache]
+        real = torch.cat([real, torch.ones(len(real), 1, dtype=torch.bool)], 1)
+        hidden = model(token[:, None], at[:, None], cache, real[:, None, None])
+        token = model.logits(hidden[:, -1]).argmax(-1)
+        at = at + 1
+    return out
+
+
+def collect(
+    model: Target, tokenizer: Tokenizer, count: int, seed: int, seconds: float, batch: int = 192
+) -> list[tuple[list[int], int]]:
+    """(ids, prompt length) of up to `count` answered prompts, within a time limit."""
+    rng = random.Random(seed)
+    made: list[tuple[list[int], int]] = []
+    begun = time.time()
+    while len(made) < count and time.time() - begun < seconds:
+        pool = []
+        for _ in range(batch * 8):
+            system, turns = conversation(rng)
+            text = prompt_text(system, turns[:-1], turns[-1].user)
+            ids = tokenizer.encode(text, add_special_tokens=False).ids
+            if len(ids) < 400:
+                pool.append(ids)
+        pool.sort(key=len)
+        groups = [pool[i : i + batch] for i in range(0, len(pool), batch)]
+        rng.shuffle(groups)
+        for group in groups:
+            if len(made) >= count or time.time() - begun > seconds:
+                break
+            for prompt, answer in zip(group, greedy(model, group), strict=True):
+                made.append((prompt + answer, len(prompt)))
+        print(f"answers {len(made)} after {time.time() - begun:.0f} s", flush=True)
+    return made
