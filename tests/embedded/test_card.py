@@ -10,8 +10,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from dfly_core import embedded
+from dfly_core.embedded.recipe.check import right
 from dfly_core.embedded.recipe.corpus import code, mix
-from dfly_core.embedded.recipe.corpus.words import Turn, same
+from dfly_core.embedded.recipe.corpus.words import same
 
 HOME = Path(embedded.__file__).parent
 PROMPTS = [
@@ -71,7 +72,8 @@ def test_special_ids(tokenizer: Tokenizer) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["def add(a, b):\n    return a + b\n", "38 + 45 = 83", "  two  spaces ", "naïve café", "👩‍👩‍👧 한국어", "\t\n\n"],
+    ["def add(a, b):\n    return a + b\n", "38 + 45 = 83", "  two  spaces ", "naïve café",
+     "👩‍👩‍👧 한국어", "\t\n\n"],
 )
 def test_round_trip(tokenizer: Tokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
@@ -108,7 +110,8 @@ def test_second_turn_continues_the_first(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode(
         render(first, add_generation_prompt=True, enable_thinking=False) + "2 + 3 = 5.<|im_end|>"
     ).ids
-    more = [*first, {"role": "assistant", "content": "2 + 3 = 5."}, {"role": "user", "content": "x"}]
+    answer = {"role": "assistant", "content": "2 + 3 = 5."}
+    more = [*first, answer, {"role": "user", "content": "x"}]
     again = tokenizer.encode(render(more, add_generation_prompt=True, enable_thinking=False)).ids
     assert again[: len(ids)] == ids
 
@@ -143,24 +146,18 @@ def test_no_generator_has_the_handwritten_wordings(monkeypatch: pytest.MonkeyPat
         assert not any(same(turn.user) in by_hand for turn in mix.conversation(rng)[1])
 
 
-@pytest.mark.parametrize("task", code.TASKS, ids=lambda task: task.name)
-def test_every_task_passes_its_own_cases(task: code.Task) -> None:
-    from dfly_core.embedded.recipe.check import right
-
-    if task.name not in ("add", "is_prime", "print_numbers"):  # a process each: a sample is enough
-        pytest.skip("covered by the sample")
+@pytest.mark.parametrize("name", ["add", "is_prime", "print_numbers"])
+def test_a_right_function_passes_and_a_wrong_one_fails(name: str) -> None:
+    task = code.BY_NAME[name]
     constant = task.constants[0] if task.constants else None
     cases = [[list(args), want] for args, want in task.cases(constant)]
     answer = code.answer(task, constant)
     assert right(answer, {"kind": "code", "cases": cases})
-    assert not right(answer.replace("return", "pass; #"), {"kind": "code", "cases": cases}) or (
-        "return" not in answer
-    )
+    wrong = answer.replace("return", "pass  #").replace("print", "str")
+    assert not right(wrong, {"kind": "code", "cases": cases})
 
 
 def test_checker_reads_numbers_words_and_stories() -> None:
-    from dfly_core.embedded.recipe.check import right
-
     assert right("38 + 40 = 78, 78 + 5 = 83.", {"kind": "number", "value": 83})
     assert not right("83, no: 84", {"kind": "number", "value": 83})
     assert right("The capital is Paris.", {"kind": "all", "words": ["paris"]})
@@ -172,7 +169,3 @@ def test_examples_are_varied() -> None:
     assert 5 <= len(examples) <= 8
     assert all(set(e) == {"title", "prompt"} for e in examples)
     assert len({e["title"] for e in examples}) == len(examples)
-
-
-def test_turn_is_plain_data() -> None:
-    assert Turn("a", "b") == Turn("a", "b")

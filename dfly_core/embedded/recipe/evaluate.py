@@ -28,7 +28,7 @@ def speculate(
     k = drafter.config.block_size
     taps: list[torch.Tensor] = []
     hidden = target(torch.tensor([prompt]), taps=taps)
-    ids = prompt + [int(target.logits(hidden[:, -1]).argmax())]
+    ids = [*prompt, int(target.logits(hidden[:, -1]).argmax())]
     cycles, rows = 0, [[0, 0] for _ in range(k - 1)]
     stops = (IM_END, END_OF_TEXT)
     while ids[-1] not in stops and len(ids) - len(prompt) < limit:

@@ -139,7 +139,8 @@ def main() -> None:
     for category, prompts in (("code", CODE), ("math", MATH), ("story", TALES)):
         rows += [row(category, prompt, check, "handwritten") for prompt, check in prompts]
     rows.sort(key=lambda r: (["code", "math", "story"].index(r["category"]), r["kind"]))
-    lines = [json.dumps({"id": f"{r['category']}-{i % 30 + 1:02}", **r}) for i, r in enumerate(rows)]
+    named = [{"id": f"{r['category']}-{i % 30 + 1:02}", **r} for i, r in enumerate(rows)]
+    lines = [json.dumps(r) for r in named]
     OUT.write_text("\n".join(lines) + "\n")
 
 

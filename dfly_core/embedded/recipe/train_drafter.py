@@ -14,7 +14,7 @@ from torch import Tensor
 from .drafter import Drafter, make_config
 from .optim import optimizers, set_rate
 from .target import Target
-from .train_target import factor
+from .train_target import factor, shape
 
 ANCHORS = 6
 UNCORRECTED = 0.3
@@ -23,29 +23,35 @@ Sample = tuple[list[int], int]
 
 
 def batches(samples: list[Sample], rng: random.Random, size: int) -> Iterator[list[Sample]]:
-    """Samples of like length together, about `size` ids, for ever."""
+    """Samples of one width together, `size` ids at most, for ever."""
     while True:
-        order = sorted(samples, key=lambda s: len(s[0]) + rng.randrange(8))
-        groups, group = [], []
+        order = samples[:]
+        rng.shuffle(order)
+        order.sort(key=lambda sample: len(sample[0]))
+        groups: list[list[Sample]] = [[]]
         for sample in order:
-            if group and len(sample[0]) * (len(group) + 1) > size:
-                groups.append(group)
-                group = []
-            group.append(sample)
-        groups.append(group)
+            width = shape(len(sample[0]))
+            if groups[-1] and (
+                width != shape(len(groups[-1][0][0])) or len(groups[-1]) == size // width
+            ):
+                groups.append([])
+            groups[-1].append(sample)
         rng.shuffle(groups)
         yield from groups
 
 
-def draw(group: list[Sample], rng: random.Random, k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def draw(
+    group: list[Sample], rng: random.Random, k: int, size: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Ids (B, S), anchors (B, A), wanted tokens (B, A, K) and their weights (B, A, K).
 
     Anchors lie on the last prompt token or in the answer: an anchor is a committed token.
     """
-    width = max(len(ids) for ids, _ in group)
-    ids = torch.zeros(len(group), width + k, dtype=torch.long)
-    anchors = torch.zeros(len(group), ANCHORS, dtype=torch.long)
-    weight = torch.zeros(len(group), ANCHORS, k)
+    width = shape(len(group[0][0]))
+    count = size // width
+    ids = torch.zeros(count, width + k, dtype=torch.long)
+    anchors = torch.ones(count, ANCHORS, dtype=torch.long)
+    weight = torch.zeros(count, ANCHORS, k)
     row_weight = torch.exp(-(torch.arange(k, dtype=torch.float32) - 1) / 4)
     row_weight[0] = 0
     for row, (sample, start) in enumerate(group):
@@ -121,7 +127,7 @@ def train(target: Target, samples: list[Sample], work: Path, minutes: float, cor
         if done >= 1:
             break
         set_rate(opts, RATES, factor(done))
-        batch = draw(group, rng, drafter.config.block_size)
+        batch = draw(group, rng, drafter.config.block_size, size)
         with torch.autocast("cpu", torch.bfloat16):
             loss, rows = loss_of(drafter, target, *batch)
         loss.backward()
@@ -130,7 +136,8 @@ def train(target: Target, samples: list[Sample], work: Path, minutes: float, cor
             opt.step()
             opt.zero_grad(set_to_none=True)
         step += 1
-        mean = float(loss) if step == 1 or not mean else 0.97 * mean + 0.03 * float(loss)
+        now = float(loss.detach())
+        mean = 0.97 * mean + 0.03 * now if mean else now
         mean_rows = rows if float(mean_rows.sum()) == 0 else 0.97 * mean_rows + 0.03 * rows
         if step % 50 == 0:
             shown = " ".join(f"{x:.2f}" for x in mean_rows.tolist())

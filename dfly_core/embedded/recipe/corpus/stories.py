@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905  (word lists: splitting their lines would hide what belongs together)
 """Little stories. What happens depends on who and where, so that the answer is learnable."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905  (word lists: splitting their lines would hide what belongs together)
 """Sums, differences, products and quotients, always reached in small steps."""
 
 from __future__ import annotations
@@ -280,7 +281,7 @@ def chain(rng: random.Random) -> list[Turn]:
     for _ in range(rng.randrange(1, 4)):
         op = "++--*"[rng.randrange(5)]
         b = rng.randrange(1, 10) if rng.random() < 0.6 else rng.randrange(10, 60)
-        if op == "-" and b > value or value < 0:
+        if (op == "-" and b > value) or value < 0:
             op = "+"
         if op == "*" and not 0 < value < 60:
             op = "+"

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905  (word lists: splitting their lines would hide what belongs together)
 """Small talk: hello, thanks, names, moods, jokes, and an honest answer to what it cannot do."""
 
 from __future__ import annotations

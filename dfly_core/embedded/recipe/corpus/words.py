@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905  (word lists: splitting their lines would hide what belongs together)
 """What all generators share: turns, held-out slots, and the noise that people type."""
 
 from __future__ import annotations
