@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from . import answers, evaluate, export, text, train_drafter, train_target
+from . import answers, cards, evaluate, export, text, train_drafter, train_target
 from .drafter import Drafter
 from .target import Target, TargetConfig
 
@@ -97,6 +97,19 @@ def main() -> None:
     if given.out:
         export.write_target(target, tokenizer, given.out / "target")
         export.write_mlx(given.work / "upstream", given.out / "drafter")
+        saved = torch.load(given.work / "target.pt", weights_only=True)
+        facts = {
+            "target_params": sum(p.numel() for p in target.parameters()),
+            "drafter_params": sum(p.numel() for p in with_head.parameters()),
+            "target_mb": (given.out / "target/model.safetensors").stat().st_size / 1e6,
+            "drafter_mb": (given.out / "drafter/model.safetensors").stat().st_size / 1e6,
+            "documents": saved["documents"],
+            "tokens": saved["tokens"],
+            "answers": len(samples),
+            "target_minutes": given.target_minutes,
+            "drafter_minutes": given.drafter_minutes,
+        }
+        cards.write(given.out, figures, facts)
     print(f"{(time.time() - begun) / 60:.0f} minutes")
 
 
