@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,10 +95,15 @@ def train(
     run = torch.compile(loss_of, dynamic=True) if compiled else loss_of
     begun, last_save, total = time.time() - used, time.time(), minutes * 60
     mean = 0.0
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     for ids, weight in batches(tokenizer, rng, size):
         done = (time.time() - begun) / total
         if done >= 1:
             break
+        if stopped:
+            save(checkpoint, model, opts, time.time() - begun, step, tokens, documents)
+            raise SystemExit("stopped; the same command goes on from here")
         set_rate(opts, RATES, factor(done))
         with torch.autocast("cpu", torch.bfloat16):  # matrices only; weights and sums stay float32
             loss, own = run(model, ids, weight)

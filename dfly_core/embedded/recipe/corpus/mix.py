@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from . import code, facts, stories, sums, talk, units
@@ -24,31 +25,29 @@ NEVER = (
 )
 
 
+# The weak kinds have larger shares than their use would give them; the rest is small talk.
+SHARES: list[tuple[float, Callable[[random.Random], Turn]]] = [
+    (0.22, code.function),
+    (0.15, sums.plain),
+    (0.09, sums.problem),
+    (0.05, sums.small),
+    (0.09, units.question),
+    (0.11, facts.lookup),
+    (0.04, facts.calendar),
+    (0.04, facts.listing),
+    (0.09, stories.story),
+    (0.01, stories.poem),
+    (0.07, talk.small),
+]
+
+
 def single(rng: random.Random) -> list[Turn]:
     """One question, of any kind."""
     draw = rng.random()
-    if draw < 0.26:
-        return [code.function(rng)]
-    if draw < 0.44:
-        return [sums.plain(rng)]
-    if draw < 0.53:
-        return [sums.problem(rng)]
-    if draw < 0.56:
-        return [sums.small(rng)]
-    if draw < 0.62:
-        return [units.question(rng)]
-    if draw < 0.71:
-        return [facts.lookup(rng)]
-    if draw < 0.73:
-        return [facts.calendar(rng)]
-    if draw < 0.75:
-        return [facts.listing(rng)]
-    if draw < 0.86:
-        return [stories.story(rng)]
-    if draw < 0.875:
-        return [stories.poem(rng)]
-    if draw < 0.94:
-        return [talk.small(rng)]
+    for share, make in SHARES:
+        draw -= share
+        if draw < 0:
+            return [make(rng)]
     return [talk_turn(rng)]
 
 

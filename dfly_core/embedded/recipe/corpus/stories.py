@@ -86,7 +86,7 @@ def tell(who: str, where: str, called: str, mood: str = "") -> str:
     at = WHO.index(who)
     place = where or WHERE[(at * 3) % len(WHERE)]
     spot = WHERE.index(place)
-    helper = HELPER[(at + spot) % len(HELPER)]
+    helper = HELPER[spot % len(HELPER)]
     if helper == who:
         helper = "deer"
     plot = PLOTS[spot % len(PLOTS)]
