@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer
 
 from .corpus.mix import conversation
-from .target import Target
+from .target import Cache, Target
 from .text import END_OF_TEXT, IM_END, prompt_text
 
 
@@ -27,21 +27,25 @@ def greedy(model: Target, prompts: Sequence[list[int]], limit: int = 200) -> lis
     # Padding rows see themselves, or their softmax would be empty.
     causal = torch.ones(width, width, dtype=torch.bool).tril()
     mask = (real[:, None, :] & causal[None]) | torch.eye(width, dtype=torch.bool)[None]
-    cache: list[list[torch.Tensor]] = [[] for _ in model.layers]
+    cache = [Cache() for _ in model.layers]
     hidden = model(ids, positions, cache, mask[:, None])
     token = model.logits(hidden[:, -1]).argmax(-1)
     at = positions[:, -1] + 1
     out: list[list[int]] = [[] for _ in prompts]
     alive = torch.arange(count)
+    going = torch.ones(count, dtype=torch.bool)
     for _ in range(limit):
-        for row, new in zip(alive.tolist(), token.tolist(), strict=True):
-            out[row].append(new)
-        going = (token != IM_END) & (token != END_OF_TEXT)
+        for row, new, goes in zip(alive.tolist(), token.tolist(), going.tolist(), strict=True):
+            if goes:
+                out[row].append(new)
+        going &= (token != IM_END) & (token != END_OF_TEXT)
         if not going.any():
             break
-        if not going.all():
+        if going.float().mean() < 0.8:  # finished rows run along until they are worth dropping
             alive, token, at, real = alive[going], token[going], at[going], real[going]
-            cache = [[k[going], v[going]] for k, v in cache]
+            for layer in cache:
+                layer.keep(going)
+            going = going[going]
         real = torch.cat([real, torch.ones(len(real), 1, dtype=torch.bool)], 1)
         hidden = model(token[:, None], at[:, None], cache, real[:, None, None])
         token = model.logits(hidden[:, -1]).argmax(-1)
@@ -50,7 +54,7 @@ def greedy(model: Target, prompts: Sequence[list[int]], limit: int = 200) -> lis
 
 
 def collect(
-    model: Target, tokenizer: Tokenizer, count: int, seed: int, seconds: float, batch: int = 192
+    model: Target, tokenizer: Tokenizer, count: int, seed: int, seconds: float, batch: int = 128
 ) -> list[tuple[list[int], int]]:
     """(ids, prompt length) of up to `count` answered prompts, within a time limit."""
     rng = random.Random(seed)

@@ -54,7 +54,7 @@ Apache-2.0, like the package.
 | shape | block of 8, 2 layers, taps after target layers 0, 2, 3 and 4, fusion per layer, hidden correction of width 192 |
 | weights | bfloat16, {drafter_mb:.1f} MB; embedding and head are the target's |
 | data | {answers:,} greedy answers of the final target to generated conversations |
-| training | {drafter_minutes:.0f} minutes on one CPU core; teacher-forced previous token; row weights exp(-(j-1)/4); six anchors a sequence; loss on corrected logits plus 0.3 of the same loss on uncorrected ones; final norm begun from the target's |
+| training | {drafter_minutes:.0f} minutes on one CPU core; teacher-forced previous token; row weights exp(-(j-1)/4); eight anchors a sequence; loss on corrected logits plus 0.3 of the same loss on uncorrected ones; final norm begun from the target's |
 
 ## Measured on the 90 prompts of `../recipe/eval_prompts.jsonl`
 Mean accepted length: emitted tokens per cycle, the target's own token included; greedy, at most 200

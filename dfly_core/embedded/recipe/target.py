@@ -51,6 +51,35 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
 
 
+class Cache:
+    """Keys and values of one layer, grown in steps so that a token costs one row, not a copy."""
+
+    STEP = 64
+
+    def __init__(self) -> None:
+        self.k = self.v = torch.zeros(0)
+        self.used = 0
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Everything so far, the new rows included."""
+        need = self.used + k.shape[2]
+        if not self.used or need > self.k.shape[2]:
+            b, heads, _, dim = k.shape
+            grown_k, grown_v = torch.zeros(2, b, heads, need + self.STEP, dim).unbind(0)
+            if self.used:
+                grown_k[:, :, : self.used] = self.k[:, :, : self.used]
+                grown_v[:, :, : self.used] = self.v[:, :, : self.used]
+            self.k, self.v = grown_k, grown_v
+        self.k[:, :, self.used : need] = k
+        self.v[:, :, self.used : need] = v
+        self.used = need
+        return self.k[:, :, :need], self.v[:, :, :need]
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows of the batch."""
+        self.k, self.v = self.k[rows], self.v[rows]
+
+
 class Attention(nn.Module):
     """Qwen3 attention: per-head norms of q and k before the rotation."""
 
@@ -65,7 +94,7 @@ class Attention(nn.Module):
         self.k_norm = RMSNorm(self.dim, c.rms_norm_eps)
 
     def forward(
-        self, x: Tensor, rope: tuple[Tensor, Tensor], past: list[Tensor] | None, mask: Tensor | None
+        self, x: Tensor, rope: tuple[Tensor, Tensor], past: Cache | None, mask: Tensor | None
     ) -> Tensor:
         b, s, _ = x.shape
         q = self.q_norm(self.q_proj(x).view(b, s, self.heads, self.dim)).transpose(1, 2)
@@ -73,10 +102,12 @@ class Attention(nn.Module):
         v = self.v_proj(x).view(b, s, self.kv, self.dim).transpose(1, 2)
         q, k = rotate(q, *rope), rotate(k, *rope)
         if past is not None:
-            if past:
-                k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
-            past[:] = [k, v]
+            k, v = past.append(k, v)
         repeat = self.heads // self.kv
+        if s == 1:  # heads of one group are rows of one query: no copy of keys and values
+            q = q.reshape(b, self.kv, repeat, self.dim)
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+            return self.o_proj(out.reshape(b, 1, -1))
         k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         return self.o_proj(out.transpose(1, 2).reshape(b, s, -1))
@@ -106,7 +137,7 @@ class Layer(nn.Module):
         self.post_attention_layernorm = RMSNorm(c.hidden_size, c.rms_norm_eps)
 
     def forward(
-        self, x: Tensor, rope: tuple[Tensor, Tensor], past: list[Tensor] | None, mask: Tensor | None
+        self, x: Tensor, rope: tuple[Tensor, Tensor], past: Cache | None, mask: Tensor | None
     ) -> Tensor:
         x = x + self.self_attn(self.input_layernorm(x), rope, past, mask)
         return x + self.mlp(self.post_attention_layernorm(x))
@@ -129,7 +160,7 @@ class Target(nn.Module):
         self,
         ids: Tensor,
         positions: Tensor | None = None,
-        cache: list[list[Tensor]] | None = None,
+        cache: list[Cache] | None = None,
         mask: Tensor | None = None,
         taps: list[Tensor] | None = None,
     ) -> Tensor:

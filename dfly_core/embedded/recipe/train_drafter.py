@@ -16,7 +16,7 @@ from .optim import optimizers, set_rate
 from .target import Target
 from .train_target import factor, shape
 
-ANCHORS = 6
+ANCHORS = 8
 UNCORRECTED = 0.3
 RATES = [0.012, 0.003]
 Sample = tuple[list[int], int]
