@@ -1,0 +1,1 @@
+"""The pair that ships with the package: target/, drafter/, examples.json."""

@@ -1,0 +1,1 @@
+"""How the embedded pair was made; development only, needs torch (requirements.txt)."""

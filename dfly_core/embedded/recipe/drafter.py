@@ -136,9 +136,7 @@ class Drafter(nn.Module):
         base = self.context_proj(features)
         taps = features.unflatten(-1, (-1, self.config.target_hidden_size))
         share = self.layer_fusion_weights.float().softmax(-1)
-        return [
-            self.context_norm(base + (taps * row[:, None]).sum(-2)) for row in share.unbind(0)
-        ]
+        return [self.context_norm(base + (taps * row[:, None]).sum(-2)) for row in share.unbind(0)]
 
     def forward(
         self, features: Tensor, block: Tensor, anchors: Tensor, width: int | None = None
@@ -159,9 +157,7 @@ class Drafter(nn.Module):
         mask = torch.cat([seen, own], -1)[:, None]
         dim, theta = self.config.head_dim, self.config.rope_theta
         rope_q = tuple(t[:, None] for t in rope_table(at, dim, theta))
-        rope_k = tuple(
-            t[:, None] for t in rope_table(torch.cat([context_at, at], 1), dim, theta)
-        )
+        rope_k = tuple(t[:, None] for t in rope_table(torch.cat([context_at, at], 1), dim, theta))
         for layer, context in zip(self.layers, self.contexts(features), strict=True):
             block = layer(block, context, rope_q, rope_k, mask)
         return self.final_norm(block)

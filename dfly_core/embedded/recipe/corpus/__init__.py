@@ -1,0 +1,1 @@
+"""Generators of conversations: one idea per file."""

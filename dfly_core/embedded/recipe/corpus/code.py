@@ -30,7 +30,9 @@ class Task:
 
 N = tuple(range(2, 31))
 LETTERS = tuple("abcdefghiklmnoprstuw")
-WORDS = tuple("hello hi yes ok no bye wow stop go cat dog sun python good star moon red fun".split())
+WORDS = tuple(
+    "hello hi yes ok no bye wow stop go cat dog sun python good star moon red fun".split()
+)
 
 
 def T(name: str, params: str, body: str, says: str, nouns: str = "", **more: Any) -> Task:
@@ -451,9 +453,7 @@ def solution(task: Task, constant: object = None, name: str = "") -> str:
 def answer(task: Task, constant: object = None, name: str = "") -> str:
     """One sentence and the function."""
     says = third(task.says[0]).replace("{n}", str(constant))
-    return (
-        f"Here is a function that {says}:\n\n```python\n{solution(task, constant, name)}\n```"
-    )
+    return f"Here is a function that {says}:\n\n```python\n{solution(task, constant, name)}\n```"
 
 
 def request(rng: random.Random, test: bool = False) -> tuple[Turn, Task, Any, str]:
@@ -477,7 +477,7 @@ def request(rng: random.Random, test: bool = False) -> tuple[Turn, Task, Any, st
         if held_out("code", task.name, slot) == test:
             break
     text = text.replace("{n}", str(constant))
-    keep = (str(constant), named)
+    keep: tuple[str, ...] = (str(constant), named)
     if constant is not None and isinstance(constant, str) and rng.random() < 0.4:
         head, found, tail = text.rpartition(f" {constant}")
         if found and not tail[:1].isalpha():
@@ -506,7 +506,17 @@ def follow(rng: random.Random) -> list[Turn]:
         said = f"Now it is called {named}:\n\n```python\n{solution(task, constant, named)}\n```"
         return [first, Turn(typed(rng, ask.format(f=named), keep=(named,)), said)]
     code = first.answer.split("def ")[1].split("(")[0]
-    ask = pick(rng, ["Give me an example.", "how do I use it?", "show an example", "example?",
-                     "How do I call it?", "what does it return?", "can you show how to use it"])
+    ask = pick(
+        rng,
+        [
+            "Give me an example.",
+            "how do I use it?",
+            "show an example",
+            "example?",
+            "How do I call it?",
+            "what does it return?",
+            "can you show how to use it",
+        ],
+    )
     said = f"For example, `{code}({task.call})` gives `{task.gives}`."
     return [first, Turn(typed(rng, cap(ask)), said)]

@@ -217,12 +217,27 @@ def calendar(rng: random.Random) -> Turn:
         answer = f"The {unit} before {here} is {names[at - 1]}."
     elif kind == 2:
         whole = "week" if days else "year"
-        ask = pick(rng, [f"What is the {NTH[at]} {unit} of the {whole}?", f"{NTH[at]} {unit}",
-                         f"which {unit} is the {NTH[at]} one", f"the {NTH[at]} {unit} is called?"])
+        ask = pick(
+            rng,
+            [
+                f"What is the {NTH[at]} {unit} of the {whole}?",
+                f"{NTH[at]} {unit}",
+                f"which {unit} is the {NTH[at]} one",
+                f"the {NTH[at]} {unit} is called?",
+            ],
+        )
         answer = f"The {NTH[at]} {unit} of the {whole} is {here}."
     else:
-        ask = pick(rng, [f"How many days does {here} have?", f"how many days are in {here}",
-                         f"days in {here}", f"how long is {here}?", f"number of days in {here}"])
+        ask = pick(
+            rng,
+            [
+                f"How many days does {here} have?",
+                f"how many days are in {here}",
+                f"days in {here}",
+                f"how long is {here}?",
+                f"number of days in {here}",
+            ],
+        )
         answer = f"{here} has {LENGTHS[at]} days."
     return Turn(typed(rng, cap(ask), keep=(here,)), answer)
 
@@ -236,14 +251,22 @@ def listing(rng: random.Random) -> Turn:
         if high - low < 3:
             high = low + 4
         if rng.random() < 0.65:
-            asks = ["Count from {a} to {b}.", "count {a} to {b}", "numbers from {a} to {b}",
-                    "say the numbers {a} to {b}", "list the numbers between {a} and {b}"]
+            asks = [
+                "Count from {a} to {b}.",
+                "count {a} to {b}",
+                "numbers from {a} to {b}",
+                "say the numbers {a} to {b}",
+                "list the numbers between {a} and {b}",
+            ]
             if low == 1:
                 asks += ["Count to {b}.", "count up to {b}", "can you count to {b}?"] * 2
             said = [str(i) for i in range(low, high + 1)]
         else:
-            asks = ["Count down from {b} to {a}.", "count backwards from {b} to {a}",
-                    "count from {b} down to {a}"]
+            asks = [
+                "Count down from {b} to {a}.",
+                "count backwards from {b} to {a}",
+                "count from {b} down to {a}",
+            ]
             if low == 1:
                 asks += ["Count down from {b}.", "count backwards from {b}", "countdown from {b}"]
             said = [str(i) for i in range(high, low - 1, -1)]

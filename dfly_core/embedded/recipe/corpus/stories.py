@@ -35,7 +35,7 @@ PLOTS = [
     "but the wind was faster. Then {a} {h} came and caught it. {N} said thank you, and they "
     "had cake together.",
     "{N} was alone {i}. Every night {N} looked at the sky and made a wish. Then {a} {h} "
-    "knocked at the door with a {t}. \"Let us play,\" said the {h}. From that day {N} was never "
+    'knocked at the door with a {t}. "Let us play," said the {h}. From that day {N} was never '
     "alone again.",
     "{N} wanted to see the whole world, so {N} left the {p} with a {t}. The way was long and it "
     "rained. {A} {h} showed {N} a dry place to sleep. In the morning the sun was back, and {N} "
@@ -46,8 +46,8 @@ PLOTS = [
     "{N} had a plan: to build a house {i}. {N} worked all day, but the roof fell down. "
     "{A} {h} brought a {t} and helped. Together they finished the house before night. They "
     "laughed and ate soup.",
-    "{N} had lost a {t} {i}. {N} looked behind every stone and could not find it. \"It is "
-    "on your head!\" said {a} {h}. {N} laughed out loud. After that {N} always looked in the "
+    '{N} had lost a {t} {i}. {N} looked behind every stone and could not find it. "It is '
+    'on your head!" said {a} {h}. {N} laughed out loud. After that {N} always looked in the '
     "mirror first.",
 ]
 AT = {"farm": "on", "island": "on", "sea": "by", "mountain": "on", "moon": "on", "lake": "by",
@@ -94,7 +94,9 @@ def tell(who: str, where: str, called: str, mood: str = "") -> str:
     subject = f"{mood} {who}" if mood else who
     text = f"Once upon a time there was {an(subject)} named {called}. " + plot
     article = an(helper).split(" ")[0]
-    return text.format(N=called, p=place, i=inside(place), t=thing, h=helper, a=article, A=cap(article))
+    return text.format(
+        N=called, p=place, i=inside(place), t=thing, h=helper, a=article, A=cap(article)
+    )
 
 
 def usual_name(who: str) -> str:
@@ -175,8 +177,16 @@ def follow(rng: random.Random) -> list[Turn]:
     place = where or WHERE[(WHO.index(who) * 3) % len(WHERE)]
     kind = rng.randrange(4)
     if kind == 0:
-        ask = pick(rng, [f"What was the name of the {who}?", "what was the name again",
-                         f"how was the {who} called?", "who was it about?", "what's its name?"])
+        ask = pick(
+            rng,
+            [
+                f"What was the name of the {who}?",
+                "what was the name again",
+                f"how was the {who} called?",
+                "who was it about?",
+                "what's its name?",
+            ],
+        )
         return [first, Turn(typed(rng, cap(ask)), f"The {who} was named {called}.")]
     if kind == 1:
         ask = pick(rng, ["Where did it happen?", "where was that?", f"where does {called} live?",

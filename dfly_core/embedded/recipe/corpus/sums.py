@@ -241,8 +241,12 @@ def small(rng: random.Random, test: bool = False) -> Turn:
         answer = f"{high} is bigger than {low}." if big else f"{low} is smaller than {high}."
     elif kind == 4:
         up = rng.random() < 0.5
-        ask = pick(rng, ["What number comes after {n}?", "what comes after {n}", "next after {n}?"]
-                   if up else ["What number comes before {n}?", "the number before {n}"])
+        ask = pick(
+            rng,
+            ["What number comes after {n}?", "what comes after {n}", "next after {n}?"]
+            if up
+            else ["What number comes before {n}?", "the number before {n}"],
+        )
         answer = f"The number {'after' if up else 'before'} {n} is {n + 1 if up else n - 1}."
     elif kind == 5:
         ask = pick(rng, ["Is {n} even or odd?", "is {n} an even number?", "is {n} odd",

@@ -101,8 +101,10 @@ MEET = ["My name is {n}.", "I am {n}", "I'm {n}", "you can call me {n}", "call m
         "people call me {n}", "hey, {n} here"]  # fmt: skip
 REMEMBER = ["What is my name?", "do you know my name?", "what's my name", "who am I?",
             "do you remember my name?", "say my name", "what am I called?"]  # fmt: skip
-LIKES = ("apples music books football chess dancing trains summer winter tea coffee pizza cats "
-         "dogs painting rain snow stars flowers games math cooking swimming running").split()
+LIKES = (
+    "apples music books football chess dancing trains summer winter tea coffee pizza cats "
+    "dogs painting rain snow stars flowers games math cooking swimming running"
+).split()
 LIKE = ["I like {x}.", "I love {x}", "{x} are my favorite", "I really like {x}", "i enjoy {x}",
         "do you like {x}?", "what do you think about {x}?", "my hobby is {x}"]  # fmt: skip
 FAR = ["Who is the president of {x}?", "Who won the game {x} yesterday?", "What happened in {y}?",
