@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,14 @@ class Pair:
     target_folder: Path
     draft_folder: Path | None
 
+    def decode(self, ids: Sequence[int]) -> str:
+        """Ids -> text, special tokens included, nothing tidied."""
+        return str(
+            self.tokenizer.decode(
+                list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+        )
+
     @property
     def block_size(self) -> int:
         """K; 1 when there is no drafter."""
@@ -66,7 +74,7 @@ def load_pair(request: Load) -> Pair:
         drafter=drafter,
         tokenizer=tokenizer,
         stop_ids=stop_ids(target_folder, target_config, tokenizer),
-        info=_describe(request, target, drafter),
+        info=describe(request, target, drafter),
         target_folder=target_folder,
         draft_folder=draft_folder,
     )
@@ -265,7 +273,8 @@ def _bits(module: nn.Module | None) -> int | None:
     return min(found) if found else None
 
 
-def _describe(request: Load, target: Target, drafter: Drafter | None) -> PairInfo:
+def describe(request: Load, target: Target, drafter: Drafter | None) -> PairInfo:
+    """The loaded models in plain words."""
     args = target.model.args
     head_dim = args.head_dim or args.hidden_size // args.num_attention_heads
     config = drafter.config if drafter else None
