@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from dfly_core import __version__
+from dfly_core.cli import generate
+from dfly_core.cli.arguments import OneLineParser
 from dfly_core.records.errors import EXIT_FAILED, EXIT_INTERRUPTED, DflyError
 from dfly_core.records.visible import one_line
 
-SUBCOMMANDS: tuple[ModuleType, ...] = ()
+SUBCOMMANDS: tuple[ModuleType, ...] = (generate,)
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line; each subcommand adds its own arguments."""
-    top = argparse.ArgumentParser(prog="dfly-mlx", description=__doc__)
+    top = OneLineParser(prog="dfly-mlx", description=__doc__)
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in SUBCOMMANDS:

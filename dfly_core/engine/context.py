@@ -34,8 +34,8 @@ class Context:
         """Context rows the drafter has read."""
         return self.draft_cache[0].offset if self.draft_cache else 0
 
-    def reuse(self, ids: Sequence[int]) -> int:
-        """Keep the longest common prefix with `ids`, drop the rest; returns its length.
+    def common(self, ids: Sequence[int]) -> int:
+        """The length of the longest prefix of `ids` that has been read.
 
         At least the last id is left to be read, since its logits are needed.
         """
@@ -44,6 +44,11 @@ class Context:
             if mine != theirs:
                 break
             common += 1
+        return common
+
+    def reuse(self, ids: Sequence[int]) -> int:
+        """Keep the longest common prefix with `ids`, drop the rest; returns its length."""
+        common = self.common(ids)
         self.ids = self.ids[:common]
         self.length = common
         self.settle()

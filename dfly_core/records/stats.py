@@ -13,7 +13,8 @@ class Stats:
     """Counts over the steps of one answer, or of many; every rate is a property.
 
     Seconds are wall time. The prompt's step counts its time as prefill and its token as
-    emitted, but is no cycle; plain and parked steps are counted apart from cycles.
+    emitted, but is no cycle; plain and parked steps are counted apart from cycles. Time to
+    first token runs from the request, template and tokenizer included.
     """
 
     prompt_tokens: int = 0
@@ -26,6 +27,7 @@ class Stats:
     accepted: int = 0
     positions: tuple[tuple[int, int], ...] = ()
     prefill_seconds: float = 0.0
+    time_to_first_token: float | None = None
     decode_seconds: float = 0.0
     decode_tokens: int = 0
     timed_steps: int = 0
