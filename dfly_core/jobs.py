@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import mlx.core as mx
 
+from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
 from dfly_core.model.pair import Pair, load_pair
@@ -15,6 +16,7 @@ from dfly_core.model.prompt import prompt_ids
 from dfly_core.records.commands import Generate, Job, Load
 from dfly_core.records.errors import Usage
 from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
+from dfly_core.records.loaded import Costs
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Finish
 
@@ -27,6 +29,7 @@ class Program:
     def __init__(self) -> None:
         self._pair: Pair | None = None
         self._context: Context | None = None
+        self._costs: Costs | None = None
 
     def run(self, job: Job, cancelled: Cancelled) -> Iterator[Event]:
         """Do one job; yields its events, the closing one last; raises DflyError."""
@@ -44,6 +47,7 @@ class Program:
         mx.clear_cache()
         self._pair = load_pair(job)
         self._context = Context(self._pair)
+        self._costs = measure_costs(self._pair)
         yield Loaded(self._pair.info, None)
 
     def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:
@@ -55,7 +59,7 @@ class Program:
         ids = prompt_ids(self._pair.tokenizer, job.messages, options.thinking)
         stats = Stats(prompt_tokens=len(ids), reused_tokens=context.common(ids))
         finish: Finish = "cancelled"
-        for event in generate(context, ids, options, cancelled):
+        for event in generate(context, ids, options, cancelled, costs=self._costs):
             if isinstance(event, Progress):
                 yield event
                 continue

@@ -15,11 +15,13 @@ from mlx_lm.models import llama, qwen3
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
 from dfly_core.engine.propose import Draft
+from dfly_core.engine.propose import propose as own_draft
 from dfly_core.model.config import drafter_config
 from dfly_core.model.drafter import Drafter
 from dfly_core.model.pair import Pair, describe
 from dfly_core.model.target import Target
 from dfly_core.records.commands import GenerateOptions, Load
+from dfly_core.records.loaded import Costs
 from dfly_core.records.step import Step
 
 VOCAB, HIDDEN, LAYERS, LIMIT, BLOCK = 96, 32, 4, 160, 6
@@ -200,11 +202,11 @@ def answer(
     options: GenerateOptions,
     propose: Propose | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    costs: Costs | None = None,
 ) -> Answer:
     """Run one answer; checks at every step that the context is whole."""
-    extra = {} if propose is None else {"propose": propose}
     steps = []
-    for event in generate(context, prompt, options, cancelled, **extra):
+    for event in generate(context, prompt, options, cancelled, propose or own_draft, costs):
         if isinstance(event, Step):
             steps.append(event)
             if event.is_cycle or event.finish is not None:

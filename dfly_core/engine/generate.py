@@ -19,6 +19,7 @@ from dfly_core.engine.width import WidthPolicy
 from dfly_core.records.commands import GenerateOptions
 from dfly_core.records.errors import TooLong, Usage
 from dfly_core.records.events import Progress
+from dfly_core.records.loaded import Costs
 from dfly_core.records.step import Step
 
 
@@ -28,6 +29,7 @@ def generate(
     options: GenerateOptions,
     cancelled: Callable[[], bool],
     propose: Callable[[Context], Draft] = propose,
+    costs: Costs | None = None,
 ) -> Iterator[Progress | Step]:
     """Answer the prompt `ids`: Progress while it is read, then Step 0, then the steps.
 
@@ -47,7 +49,7 @@ def generate(
             options.max_tokens,
             pair.target.context_limit - len(ids),
         ),
-        policy=WidthPolicy(pair.block_size - 1 if context.drafter else 0, options.width),
+        policy=WidthPolicy(pair.block_size - 1 if context.drafter else 0, options.width, costs),
         pieces=Pieces(pair.decode),
         cancelled=cancelled,
         propose=propose,
@@ -71,10 +73,13 @@ def _decode(run: Run) -> Generator[Step, None, None]:
         if run.policy.off is None and run.context.drafter is not None:
             finish = yield from speculate(run)
         if finish is None:
-            off = run.policy.off or "no drafter is loaded"
-            finish = yield from decode_plain(run, off)
+            finish = yield from decode_plain(run, run.policy.off or _why_plain(run.context))
         if finish is not None:
             return
+
+
+def _why_plain(context: Context) -> str:
+    return "no drafter is loaded" if context.drafter is None else "the context is almost full"
 
 
 def check_request(context: Context, ids: Sequence[int], options: GenerateOptions) -> None:

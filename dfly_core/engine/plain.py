@@ -9,17 +9,23 @@ import mlx.core as mx
 
 from dfly_core.engine.context import Context
 from dfly_core.engine.run import Run
+from dfly_core.engine.width import PROBE_SIZE
 from dfly_core.records.step import Finish, Step
 
 
 def decode_plain(
     run: Run, off: str | None, steps: int | None = None
 ) -> Generator[Step, None, Finish | None]:
-    """Plain steps until the answer ends, or `steps` of them (returns None)."""
-    context = run.context
+    """Plain steps until the answer ends; returns None after `steps`, or when drafting pays again.
+
+    While parked a short draft is made now and then, for the policy to judge by what the
+    target says anyway.
+    """
+    context, parked = run.context, run.policy.off is not None
     start = time.perf_counter()
     now = _launch(context, mx.array([[context.ids[-1]]]))
     done = 0
+    probe: mx.array | None = None
     try:
         while True:
             if run.cancelled():
@@ -32,6 +38,9 @@ def decode_plain(
             if not last:
                 now = _launch(context, choice[:, None])
             token = int(choice.item())  # type: ignore[arg-type]
+            if probe is not None:
+                run.policy.probe(probe.tolist())  # type: ignore[arg-type]
+                probe = None
             cut = run.stop.cut([token])
             position, anchor = context.length, context.ids[-1]
             over = cut.finish is not None or last
@@ -39,9 +48,14 @@ def decode_plain(
             total = time.perf_counter() - start
             step = run.plain_step(position, anchor, token, cut, off, total)
             run.policy.observe(step)
+            if not over and context.drafter and run.policy.wants_probe():
+                probe = run.propose(context).ids[:PROBE_SIZE]
+                mx.async_eval(probe)
             yield step
             if over:
                 return cut.finish
+            if parked and run.policy.off is None:
+                return None
             start = time.perf_counter()
     finally:
         context.settle()

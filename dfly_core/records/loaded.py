@@ -29,6 +29,18 @@ class PairInfo:
 
 
 @dataclass(frozen=True)
+class Costs:
+    """Measured seconds on this machine: one plain step, one draft, one verification.
+
+    `verify[w]` is the time of a verification of w proposals (w+1 rows), for w = 0..K-1.
+    """
+
+    plain: float
+    verify: tuple[float, ...]
+    draft: float
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the self-test found; it never says more than `checked`.
 
