@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import mlx.core as mx
 
+from dfly_core.convert.convert import convert
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
 from dfly_core.model.pair import Pair, load_pair
 from dfly_core.model.prompt import prompt_ids
-from dfly_core.records.commands import Generate, Job, Load
+from dfly_core.records.commands import Convert, Generate, Job, Load
 from dfly_core.records.errors import Usage
 from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
 from dfly_core.records.loaded import Costs
@@ -37,6 +38,8 @@ class Program:
             yield from self._load(job)
         elif isinstance(job, Generate):
             yield from self._generate(job, cancelled)
+        elif isinstance(job, Convert):
+            yield from convert(job, cancelled)
         else:
             raise Usage(f"{type(job).__name__} is not something this version can do")
 
