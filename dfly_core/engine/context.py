@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import mlx.core as mx
 from mlx_lm.models.cache import KVCache
 
+from dfly_core.engine.head import DraftHead
 from dfly_core.model.pair import Pair
 
 PENDING_ROWS = 64  # tap rows that may wait; while parked they are projected in batches
@@ -28,6 +29,8 @@ class Context:
         self.draft_cache: list[KVCache] = self.drafter.make_cache() if self.drafter else []
         self._pending: list[list[mx.array]] = []
         self.pending_rows = 0
+        specials = sorted(pair.stop_ids)
+        self.head = DraftHead(pair.target, pair.info.vocab_size, specials)
 
     @property
     def draft_rows(self) -> int:
@@ -66,6 +69,7 @@ class Context:
         """
         self.length += rows
         self.ids.extend(tokens)
+        self.head.read(tokens)
         self.settle(ahead)
         if self.drafter and rows:
             self._pending.append([tap[:, :rows] for tap in taps])
