@@ -109,6 +109,9 @@ def main() -> None:
     os.dup2(2, 1)
     with os.fdopen(private, "wb") as events:
         Worker(sys.stdin.buffer, events).serve()
+    # The reader thread still waits inside stdin; a tidy interpreter exit would abort on its lock.
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

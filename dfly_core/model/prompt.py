@@ -27,6 +27,9 @@ class Tokenizer(Protocol):
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a model folder; raises Refused when there is none that can be read."""
     from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # its advice (on long prompts, say) is not for our users
 
     try:
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
