@@ -16,7 +16,7 @@ from typing import BinaryIO
 from dfly_core import __version__
 from dfly_core.records.commands import Cancel, Close, Command, Job
 from dfly_core.records.errors import Busy, DflyError
-from dfly_core.records.events import PROTOCOL, Event, Failed, Hello
+from dfly_core.records.events import CLOSING, PROTOCOL, Event, Failed, Hello
 from dfly_core.records.visible import one_line
 from dfly_core.records.wire import Envelope, WireError, decode, encode
 
@@ -57,9 +57,6 @@ class Worker:
                     f"{type(error).__name__}: {one_line(str(error))}",
                     "please report it with the log",
                 )
-            with self._state:
-                self._running = None
-                self._cancelled.discard(number)
 
     def _read(self) -> None:
         while line := self._commands.readline():
@@ -95,6 +92,12 @@ class Worker:
         self._say(number, Failed(kind, what, remedy, detail))
 
     def _say(self, job: int, event: Event) -> None:
+        if isinstance(event, CLOSING):
+            with self._state:
+                # Before the news goes out, or whoever hears it and asks at once meets "busy".
+                if self._running == job:
+                    self._running = None
+                self._cancelled.discard(job)
         try:
             with self._writing:
                 self._events.write(encode(job, event))
