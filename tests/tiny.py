@@ -213,3 +213,8 @@ def answer(
                 context.check()
     context.check()
     return Answer(steps)
+
+
+def cached_rows(store: Any) -> tuple[mx.array, mx.array]:
+    """K and V rows (1, kv_heads, S, head_dim) of a KVCache; mlx-lm's versions differ in naming."""
+    return store.keys[..., : store.offset, :], store.values[..., : store.offset, :]

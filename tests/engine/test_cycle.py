@@ -24,6 +24,7 @@ from tests.tiny import (
     Propose,
     alone,
     answer,
+    cached_rows,
     half,
     make_pair,
     oracle,
@@ -262,5 +263,5 @@ def assert_same_rows(pair: Pair, context: Context) -> None:
     fresh = pair.target.make_cache()
     pair.target.forward(mx.array([context.ids[: context.length]]), fresh)
     for mine, theirs in zip(context.target_cache, fresh, strict=True):
-        for a, b in zip(mine.keys_and_values(), theirs.keys_and_values(), strict=True):
+        for a, b in zip(cached_rows(mine), cached_rows(theirs), strict=True):
             assert mx.allclose(a, b, atol=1e-4)

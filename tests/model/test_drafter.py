@@ -11,6 +11,7 @@ from mlx_lm.models.cache import KVCache
 
 from dfly_core.model.drafter import Drafter
 from tests.model.golden import Golden, load_golden
+from tests.tiny import cached_rows
 
 TOLERANCE = 1e-4
 
@@ -57,7 +58,7 @@ def all_errors(golden: Golden) -> dict[str, float]:
     for cycle in range(3):
         feed(golden, cache, cycle)
         for i, store in enumerate(cache):
-            keys, values = store.keys_and_values()
+            keys, values = cached_rows(store)
             for name, rows in (("k", keys), ("v", values)):
                 key = f"mlx.cycle{cycle}.cache_{name}.{i}"
                 errors[key] = worst(rows[0], golden.arrays[key])
@@ -96,11 +97,11 @@ def test_a_short_block_is_another_input_and_equals_its_own_vectors(golden: Golde
 def test_block_rows_never_stay_in_the_cache(golden: Golden) -> None:
     cache = golden.drafter.make_cache()
     feed(golden, cache, 0)
-    before = [mx.array(store.keys_and_values()[0]) for store in cache]
+    before = [mx.array(cached_rows(store)[0]) for store in cache]
     golden.drafter.backbone(golden.block(0), cache)
     for store, keys in zip(cache, before, strict=True):
         assert store.offset == golden.ends[0]
-        assert mx.array_equal(store.keys_and_values()[0], keys)
+        assert mx.array_equal(cached_rows(store)[0], keys)
 
 
 # Each mistake that others made in silence, made on purpose: the comparison above must see it.
