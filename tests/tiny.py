@@ -151,7 +151,7 @@ def scripted(truth: Sequence[int], start: int, right: Callable[[int], bool]) -> 
     def propose(context: Context) -> Draft:
         context.read_pending()
         position, ids = context.length, []
-        for j in range(1, BLOCK):
+        for j in range(1, context.pair.block_size):
             at = position + j - start
             known = truth[at] if 0 <= at < len(truth) else 0
             ids.append(known if right(position + j) else (known + 1) % NEVER)
