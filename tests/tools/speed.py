@@ -91,7 +91,9 @@ class Measured:
         if not timed or mean is None:
             return None
         parts = [[t.draft, t.verify, t.commit] for t in timed]
-        return mean / sum(statistics.median(p or 0.0 for p in part) for part in zip(*parts))
+        return mean / sum(
+            statistics.median(p or 0.0 for p in part) for part in zip(*parts, strict=True)
+        )
 
 
 def decode(
