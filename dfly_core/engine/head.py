@@ -34,18 +34,18 @@ class DraftHead:
         self._stale |= self.coverage.read(tokens)
 
     def best(self, rows: mx.array) -> mx.array:
-        """Rows (1, R, D) -> best ids (1, R) int32. Lazy."""
+        """Rows (1, R, D) -> best ids (1, R) uint32. Lazy."""
         size = self.coverage.size()
         if size is None:
-            return mx.argmax(self._target.head(rows), axis=-1).astype(mx.int32)
+            return mx.argmax(self._target.head(rows), axis=-1)
         extra = self._extra()
         logits = self._product(rows, {name: rows_[:size] for name, rows_ in self._parts().items()})
         if extra is None:
-            return mx.argmax(logits, axis=-1).astype(mx.int32)
+            return mx.argmax(logits, axis=-1)
         more = self._product(rows, self._extra_rows)
         index = mx.argmax(mx.concatenate([logits, more], axis=-1), axis=-1)
         beyond = extra[mx.maximum(index, size) - size]
-        return mx.where(index < size, index, beyond).astype(mx.int32)
+        return mx.where(index < size, index, beyond)
 
     def _parts(self) -> dict[str, mx.array]:
         names = ("weight", "scales", "biases")
@@ -70,7 +70,7 @@ class DraftHead:
             ids = self.coverage.extra
             if ids:
                 ids = ids + [ids[0]] * (-len(ids) % PAD)
-                self._extra_ids = mx.array(ids, dtype=mx.int32)
+                self._extra_ids = mx.array(ids, dtype=mx.uint32)
                 parts = self._parts().items()
                 self._extra_rows = {name: rows[self._extra_ids] for name, rows in parts}
             self._stale = False

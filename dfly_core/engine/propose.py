@@ -27,11 +27,11 @@ def propose(context: Context) -> Draft:
     # Always all K rows: a shorter block is another input than the one it was trained on.
     rows = drafter.backbone(embedded, context.draft_cache)[:, 1:]
     if not config.enable_hidden_correction:
-        return Draft(context.head.best(rows)[0])
+        return Draft(context.head.best(rows)[0].astype(mx.int32))
     correction = drafter.hidden_correction
     prepared, before, ids = correction.prepare(rows), embedded[:, :1], []
     for j in range(config.block_size - 1):
         row = correction(rows[:, j : j + 1], prepared[:, j : j + 1], before)
         ids.append(context.head.best(row))
         before = target.embed(ids[-1])
-    return Draft(mx.concatenate(ids, axis=1)[0])
+    return Draft(mx.concatenate(ids, axis=1)[0].astype(mx.int32))

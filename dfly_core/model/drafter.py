@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx_lm.models.activations import swiglu
 from mlx_lm.models.cache import KVCache
 from mlx_lm.models.rope_utils import initialize_rope
 
@@ -69,7 +70,7 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(inner, hidden, bias=False)
 
     def __call__(self, x: mx.array) -> mx.array:
-        return self.down_proj(nn.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
 
 
 class Layer(nn.Module):
@@ -111,7 +112,7 @@ class HiddenCorrection(nn.Module):
         """Corrected rows (1, R, D) from h, `prepare(h)` and the embeddings of the tokens before."""
         inner = prepared + self.from_token(self.embed_norm(before))
         gate, up = mx.split(inner, 2, axis=-1)
-        return hidden + self.down_proj(nn.silu(gate) * up)
+        return hidden + self.down_proj(swiglu(gate, up))
 
 
 class Drafter(nn.Module):
