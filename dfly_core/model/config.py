@@ -13,6 +13,8 @@ from dfly_core.records.errors import Missing, Refused
 DEFAULT_TARGET = "mlx-community/Qwen3-8B-4bit"
 DEFAULT_DRAFT = "AngelSlim/Qwen3-8B-DFly-Block8"
 DEFAULT_REVISION = "5712926"
+MAX_CONFIG_BYTES = 4 << 20  # the release's is 1 kB; a damaged one must not fill the memory
+MAX_LAYERS = 1000
 RELEASED_BLOCK_SIZE = 8  # some upstream training configs leave it out
 
 
@@ -54,10 +56,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a checkpoint folder, as it stands; raises Missing or Refused."""
     path = folder / "config.json"
     try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ValueError(f"{path.stat().st_size} bytes are too many")
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise Missing(f"no config.json in {folder}", "name a checkpoint folder") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Refused(f"{path} can't be read ({error})", "download it again") from error
     if not isinstance(config, dict):
         raise Refused(f"{path} holds no JSON object", "download it again")
@@ -127,6 +131,11 @@ def _check_sizes(config: DrafterConfig, where: str) -> None:
             f"{config.vocab_size}",
             remedy,
         )
+    if config.num_hidden_layers > MAX_LAYERS:
+        raise Refused(
+            f"{where}: num_hidden_layers is {config.num_hidden_layers}, more than {MAX_LAYERS}",
+            remedy,
+        )
     if config.block_size < 2:
         raise Refused(f"{where}: block_size {config.block_size} leaves nothing to draft", remedy)
     if config.head_dim % 2:
@@ -163,8 +172,8 @@ class _Reader:
         found = self._config.get(key)
         if found is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int) or found <= 0:
-            raise self._refuse(key, "a positive whole number")
+        if isinstance(found, bool) or not isinstance(found, int) or not 0 < found < 2**31:
+            raise self._refuse(key, "a positive whole number below 2**31")
         return found
 
     def token_id(self, key: str) -> int:
@@ -175,7 +184,9 @@ class _Reader:
 
     def number(self, key: str) -> float:
         found = self._config.get(key)
-        if isinstance(found, bool) or not isinstance(found, (int, float)) or found <= 0:
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise self._refuse(key, "a positive number")
+        if not 0 < found < float("inf"):  # NaN is neither
             raise self._refuse(key, "a positive number")
         return float(found)
 
