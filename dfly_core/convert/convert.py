@@ -22,7 +22,7 @@ from dfly_core.convert.plan import (
     mlx_config,
 )
 from dfly_core.convert.source import Source, find_source
-from dfly_core.convert.staging import Staging, sync
+from dfly_core.convert.staging import Staging, clear_leftovers, sync
 from dfly_core.convert.write import Stopped, Written, verify_weights, write_weights
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_REVISION
 from dfly_core.records.commands import Convert
@@ -46,6 +46,7 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
     start = time.monotonic()
     output = Path(command.output).expanduser()
     # What can be told without the source is told before a download.
+    clear_leftovers(output)
     check_options(command.quantize, command.dtype)
     check_output(output, command.force)
     source = yield from _source(command, cancelled)

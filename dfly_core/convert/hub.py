@@ -9,6 +9,7 @@ blob only when its hash is right.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import re
@@ -46,10 +47,12 @@ from dfly_core.records.events import Progress
 _HTTP_ERROR: type[Exception] = HfHubHTTPError.__mro__[1]
 _FAULTS = (_HTTP_ERROR, OSError, HFValidationError)
 
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
+
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-CHUNK = 1 << 18
 TIMEOUT = 10.0  # seconds without a byte
-RETRIES = 5
+RETRIES = 5  # without a byte in between
+PAUSE_SECONDS = 0.2
 EVENT_SECONDS = 0.1
 
 
@@ -184,6 +187,11 @@ def _get(
                 cache_dir=constants.HF_HUB_CACHE,
             )
     except _FAULTS as error:
+        if isinstance(error, OSError) and error.errno in _DISK:
+            raise Unavailable(
+                f"can't write {constants.HF_HUB_CACHE} ({error.strerror})",
+                "free some space, or set HF_HOME to another disk",
+            ) from error
         raise hub_fault(repository, revision, error) from error
     if files:
         yield meter.advance(files[-1].name, 0)
@@ -247,7 +255,7 @@ def _download(
                 failures = 0 if out.tell() > before else failures + 1
                 if failures >= RETRIES:
                     raise
-                time.sleep(0.2 * 2**failures)
+                time.sleep(PAUSE_SECONDS * 2**failures)
             if cancelled():
                 raise Stopped
         out.flush()
@@ -268,7 +276,7 @@ def _stream(url: str, out: BinaryIO, file: RemoteFile) -> Iterator[int]:
         if have and response.status_code != 206:
             out.truncate(0)  # the server does not continue: begin again
             yield -have
-        for chunk in response.iter_bytes(CHUNK):
+        for chunk in response.iter_bytes():  # in the pieces they come in, so that none is lost
             out.write(chunk)
             yield len(chunk)
     if out.tell() > file.size:

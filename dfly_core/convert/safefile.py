@@ -28,7 +28,9 @@ def read_safetensors(path: Path) -> dict[str, StoredTensor]:
     end = start
     for name, tensor in sorted(tensors.items(), key=lambda item: item[1].region.start):
         if tensor.region.start != end:
-            raise Refused(f"{path.name}: {name} does not begin where its neighbour ends", AGAIN)
+            raise Refused(
+                f"{path.name}: {name[:200]!r} does not begin where its neighbour ends", AGAIN
+            )
         end += tensor.region.nbytes
     if end != size:
         raise Refused(
@@ -62,7 +64,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} twice")
+            raise ValueError(f"the key {key[:200]!r} twice")
         found[key] = value
     return found
 
@@ -72,7 +74,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _entry(name: str, entry: Any, path: Path, start: int) -> StoredTensor:
-    fault = Refused(f"{path.name}: the header entry of {name!r} is not a tensor's", AGAIN)
+    fault = Refused(f"{path.name}: the header entry of {name[:200]!r} is not a tensor's", AGAIN)
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise fault
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -81,12 +83,14 @@ def _entry(name: str, entry: Any, path: Path, start: int) -> StoredTensor:
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)):
         raise fault
     if not isinstance(dtype, str) or dtype not in WIDTHS:
-        raise Refused(f"{path.name}: {name} has the unknown dtype {dtype!r}", AGAIN)
+        raise Refused(
+            f"{path.name}: {name[:200]!r} has the unknown dtype {str(dtype)[:40]!r}", AGAIN
+        )
     nbytes = math.prod(shape) * WIDTHS[dtype]
     if offsets[1] - offsets[0] != nbytes:
         raise Refused(
-            f"{path.name}: {name} has {offsets[1] - offsets[0]} bytes where shape {shape} of "
-            f"{dtype} needs {nbytes}",
+            f"{path.name}: {name[:200]!r} has {offsets[1] - offsets[0]} bytes where shape "
+            f"{shape} of {dtype} needs {nbytes}",
             AGAIN,
         )
     region = Region(path, start + offsets[0], nbytes)

@@ -26,6 +26,7 @@ SUFFIXES = (*TORCH_SUFFIXES, ".safetensors")
 INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 WHOLE = ("model.safetensors", "pytorch_model.bin")
 _MAX_INDEX = 16 << 20
+MAX_NAME = 200  # characters of a tensor or shard; the longest real one has 52
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ def read_tensors(source: Source) -> dict[str, StoredTensor]:
     for path in source.files:
         read = read_safetensors if path.suffix == ".safetensors" else read_torch
         for name, tensor in read(path).items():
+            if len(name) > MAX_NAME or not name.isprintable():
+                raise Refused(
+                    f"{path.name} holds a tensor with an impossible name: {name[:40]!r}",
+                    "the file is damaged: download it again",
+                )
             if name in tensors:
                 raise Refused(
                     f"{name} is in {tensors[name].region.path.name} and in {path.name}",
@@ -178,10 +184,17 @@ def read_index(path: Path) -> Mapping[str, str]:
     if not isinstance(index, dict) or not index:
         raise fault
     for shard in index.values():
-        if not isinstance(shard, str) or Path(shard).name != shard or "\\" in shard:
-            raise Refused(f"{path.name} names a shard outside its folder: {shard!r}", "mend it")
+        if not isinstance(shard, str) or len(shard) > MAX_NAME or not shard.isprintable():
+            raise Refused(f"{path.name} names a shard that is no file name", "download it again")
+        if Path(shard).name != shard or "\\" in shard:
+            raise Refused(
+                f"{path.name} names a shard outside its folder: {shard!r}",
+                "take the checkpoint from its publisher",
+            )
         if Path(shard).suffix not in SUFFIXES:
-            raise Refused(f"{path.name} names {shard!r}, which is no weights file", "mend it")
+            raise Refused(
+                f"{path.name} names {shard!r}, which is no weights file", "download it again"
+            )
     return index
 
 

@@ -23,7 +23,10 @@ _NEW, _OLD = "new", "old"
 
 
 class Staging:
-    """The folder under construction. `publish` makes it the destination."""
+    """The folder under construction. `publish` makes it the destination.
+
+    Call `clear_leftovers` first.
+    """
 
     def __init__(self, output: Path) -> None:
         # A link is followed: what it points at is replaced, not the link.
@@ -32,7 +35,6 @@ class Staging:
         self._lock = -1
 
     def __enter__(self) -> Staging:
-        clear_leftovers(self.output)
         with _told(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
             self.folder.mkdir()
@@ -68,7 +70,10 @@ class Staging:
 
 
 def clear_leftovers(output: Path) -> None:
-    """Remove what dead runs left beside `output`; raises Busy while another run is at work."""
+    """Remove what dead runs left beside `output`, and put back what one had moved aside.
+
+    Raises Busy while another run is at work on it.
+    """
     output = output.resolve()
     for path in sorted(_beside(output, _NEW)):
         try:

@@ -19,6 +19,7 @@ from dfly_core.records.errors import Refused, Unavailable
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_PROTOCOL = 1001
 WRAPPERS = ("state_dict", "model")
+_PLAIN_FLAGS = 0x808  # sizes stated again behind the data, and a name in UTF-8
 AGAIN = "the file is damaged: download it again"
 
 
@@ -67,7 +68,7 @@ def _state_dict(root: Any, path: Path) -> dict[str, Tensor]:
     for name, value in root.items():
         if not isinstance(name, str) or not isinstance(value, Tensor):
             raise Refused(
-                f"{path.name}: {name!r} is a {type(value).__name__}, not a tensor",
+                f"{path.name}: {str(name)[:200]!r} is a {type(value).__name__}, not a tensor",
                 "save the drafter's state_dict() alone",
             )
     return root
@@ -77,11 +78,13 @@ def _place(name: str, value: Tensor, regions: dict[str, Region], path: Path) -> 
     storage = value.storage
     region = regions.get(storage.key)
     if region is None:
-        raise Refused(f"{path.name}: the storage {storage.key!r} of {name} is missing", AGAIN)
+        raise Refused(
+            f"{path.name}: the storage {storage.key[:80]!r} of {name[:200]!r} is missing", AGAIN
+        )
     due = storage.elements * WIDTHS[storage.dtype]
     if region.nbytes != due:
         raise Refused(
-            f"{path.name}: the storage of {name} has {region.nbytes} bytes where its "
+            f"{path.name}: the storage of {name[:200]!r} has {region.nbytes} bytes where its "
             f"{storage.elements} elements of {storage.dtype} need {due}",
             AGAIN,
         )
@@ -136,27 +139,29 @@ def _checked_entries(
     for info in infos:
         name = info.filename
         if name in seen:
-            raise Refused(f"{path.name} holds the zip entry {name!r} twice", AGAIN)
+            raise Refused(f"{path.name} holds the zip entry {name[:200]!r} twice", AGAIN)
         seen.add(name)
         if name.startswith("/") or "\\" in name or ".." in name.split("/"):
             raise Refused(
                 f"{path.name} holds a zip entry that points elsewhere: {name[:200]!r}",
                 "take the file from its publisher",
             )
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & ~_PLAIN_FLAGS:
             raise Refused(
-                f"{path.name}: the zip entry {name!r} is compressed or encrypted",
+                f"{path.name}: the zip entry {name[:200]!r} is compressed or encrypted",
                 "torch stores weights plainly: take the original file",
             )
         # The data begins behind the local header, whose extra field the directory doesn't know.
         file.seek(info.header_offset)
         local = file.read(30)
         if local[:4] != b"PK\x03\x04":
-            raise Refused(f"{path.name}: no zip entry where {name!r} should begin", AGAIN)
+            raise Refused(f"{path.name}: no zip entry where {name[:200]!r} should begin", AGAIN)
         name_length = int.from_bytes(local[26:28], "little")
         extra = int.from_bytes(local[28:30], "little")
         if file.read(name_length) != info.orig_filename.encode("utf-8"):
-            raise Refused(f"{path.name}: the zip entry {name!r} has another name inside", AGAIN)
+            raise Refused(
+                f"{path.name}: the zip entry {name[:200]!r} has another name inside", AGAIN
+            )
         start = info.header_offset + 30 + name_length + extra
         yield name, Region(path, start, info.file_size, info.CRC)
 
@@ -182,18 +187,20 @@ def _read_legacy(path: Path, size: int) -> tuple[Any, dict[str, Region]]:
     for key in keys:
         storage = storages.get(key)
         if storage is None or key in regions:
-            raise Refused(f"{path.name}: storage {key!r} is listed twice or belongs to none", AGAIN)
+            raise Refused(
+                f"{path.name}: storage {key[:80]!r} is listed twice or belongs to none", AGAIN
+            )
         due = storage.elements * WIDTHS[storage.dtype]
         if position + 8 + due > size:
             raise Refused(
-                f"{path.name} is cut short: storage {key!r} ends at byte {position + 8 + due} "
+                f"{path.name} is cut short: storage {key[:80]!r} ends at byte {position + 8 + due} "
                 f"of {size}",
                 "download it again",
             )
         stated = int.from_bytes(map_bytes(path, position, 8).tobytes(), "little", signed=True)
         if stated != storage.elements:
             raise Refused(
-                f"{path.name}: storage {key!r} states {stated} elements, the pickle "
+                f"{path.name}: storage {key[:80]!r} states {stated} elements, the pickle "
                 f"{storage.elements}",
                 AGAIN,
             )

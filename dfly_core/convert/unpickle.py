@@ -201,7 +201,7 @@ class _Machine:
         if not isinstance(key, (str, int)):
             raise self._fault(f"a key that is a {type(key).__name__}")
         if key in target:
-            raise self._fault(f"the key {key!r} twice")
+            raise self._fault(f"the key {str(key)[:200]!r} twice")
         target[key] = value
 
     def put(self, layout: str) -> None:

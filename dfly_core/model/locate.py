@@ -47,7 +47,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
 
 def hub_fault(name: str, revision: str | None, error: Exception) -> DflyError:
     """One line and one remedy for whatever the hub client raised."""
-    from huggingface_hub import errors
+    from huggingface_hub import constants, errors
 
     if isinstance(error, errors.GatedRepoError):
         return Refused(
@@ -60,11 +60,20 @@ def hub_fault(name: str, revision: str | None, error: Exception) -> DflyError:
             f"no model {name} on the hub, or it is private",
             "check the name; for a private one log in with `hf auth login`",
         )
+    if isinstance(error, errors.HfHubHTTPError):
+        status = error.response.status_code
+        if status == 401:
+            return Refused(
+                f"the hub does not take your token ({name})", "run `hf auth login` again"
+            )
+        return Unavailable(f"the hub answers {status} for {name}", "try again later")
     if isinstance(error, errors.LocalEntryNotFoundError):
         return Unavailable(
             f"{name} is not in the local cache and the hub can't be reached",
             "connect to the network, or name a folder that holds the model",
         )
+    said = str(error).partition("\n")[0]
     return Unavailable(
-        f"{name} could not be fetched ({type(error).__name__}: {error})", "try again"
+        f"{name} could not be fetched from {constants.ENDPOINT} ({type(error).__name__}: {said})",
+        "check the network, and HF_ENDPOINT if you set it",
     )
