@@ -80,10 +80,14 @@ def _shown(events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
             if isinstance(event, Progress) and event.unit == "bytes":
                 if event.stage not in tasks:
-                    tasks[event.stage] = bars.add_task(event.stage, item="")
+                    tasks[event.stage] = bars.add_task(event.stage, total=event.total, item="")
                 item = one_line(event.item, 60)
                 bars.update(tasks[event.stage], completed=event.done, total=event.total, item=item)
             yield event
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
 
 
 def _print_report(converted: Converted) -> None:
@@ -91,7 +95,7 @@ def _print_report(converted: Converted) -> None:
     kind = f"{report['bits']} bit" if report["bits"] else report["dtype"]
     print(
         f"{one_line(report['output'])}: {report['tensors']} tensors, {kind}, "
-        f"{report['output_bytes'] / 1e9:.3f} GB in {report['seconds']:.1f} s "
+        f"{_size(report['output_bytes'])} in {report['seconds']:.1f} s "
         f"(from a {report['layout']})"
     )
     for note in report["notes"]:

@@ -17,7 +17,7 @@ from dfly_core.records.errors import Refused
 
 # The release's pickle is 6 KB; a training file with target and optimizer stays under 1 MB.
 MAX_BYTES = 8 << 20
-MAX_OPCODES = 400_000
+MAX_OPCODES = 200_000
 REMEDY = "save the weights again as a plain state dict; nothing in the file was run"
 
 
