@@ -10,7 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 from mlx.utils import tree_map
-from mlx_lm.models import llama, qwen3
+from mlx_lm.models import llama, qwen2, qwen3
 
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
@@ -89,9 +89,9 @@ def randomize(module: Any, seed: int, scale: float = 0.6) -> None:
 
 
 def make_target(seed: int = 1, **changes: Any) -> Target:
-    """A tiny Qwen3 or Llama with random weights."""
+    """A tiny Qwen or Llama with random weights."""
     config = target_config(**changes)
-    family = {"qwen3": qwen3, "llama": llama}[config["model_type"]]
+    family = {"qwen3": qwen3, "qwen2": qwen2, "llama": llama}[config["model_type"]]
     model = family.Model(family.ModelArgs.from_dict(config))
     randomize(model, seed)
     return Target(model, config, TAPS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,23 @@ from dfly_core.model.config import (
 from dfly_core.model.drafter import Drafter, split_correction
 from dfly_core.model.locate import EMBEDDED, locate
 from dfly_core.model.prompt import Tokenizer, load_tokenizer, stop_ids
+from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target, check_family
 from dfly_core.records.commands import Load
 from dfly_core.records.errors import Missing, Refused
-from dfly_core.records.loaded import PairInfo
+from dfly_core.records.loaded import PairInfo, Verdict
 
 GROUP = 64  # quantisation group, mlx-lm's default
 
 
 @dataclass
 class Pair:
-    """The loaded models, the tokenizer, and their facts."""
+    """The loaded models, the tokenizer, and their facts.
+
+    `routes` and `verdict` come from the self-test (`dfly_core.exact`): without them blocks
+    run as mlx-lm runs them and nothing is known about their bits. `distrust` makes the next
+    load test again.
+    """
 
     target: Target
     drafter: Drafter | None
@@ -43,6 +49,9 @@ class Pair:
     info: PairInfo
     target_folder: Path
     draft_folder: Path | None
+    routes: Routes | None = None
+    verdict: Verdict | None = None
+    distrust: Callable[[], None] = lambda: None
 
     def decode(self, ids: Sequence[int]) -> str:
         """Ids -> text, special tokens included, nothing tidied."""
@@ -56,6 +65,12 @@ class Pair:
     def block_size(self) -> int:
         """K; 1 when there is no drafter."""
         return self.drafter.config.block_size if self.drafter else 1
+
+    @property
+    def widest(self) -> int:
+        """Proposals that may be verified at once: K-1, or fewer where more would not be exact."""
+        most = self.block_size - 1
+        return most if self.verdict is None else min(most, self.verdict.width)
 
 
 def load_pair(request: Load) -> Pair:

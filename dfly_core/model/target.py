@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -10,13 +10,12 @@ import mlx.nn as nn
 from mlx_lm.models.base import create_attention_mask
 from mlx_lm.models.cache import KVCache
 
+from dfly_core.model.routes import Routes
 from dfly_core.records.errors import Refused
 
 # Families whose mlx-lm model is embed_tokens -> layers(h, mask, cache) -> norm -> head, with
 # full causal attention in every layer. A test compares each with mlx-lm's own pass, bit for bit.
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
-
-LayerRunner = Callable[[nn.Module, mx.array, Any, KVCache], mx.array]
 
 
 class Target:
@@ -54,26 +53,32 @@ class Target:
         """Ids (1, S) -> embeddings (1, S, D); rows are looked up, never the whole table."""
         return self._embedding(ids)
 
-    def head(self, hidden: mx.array) -> mx.array:
+    def head(self, hidden: mx.array, routes: Routes | None = None) -> mx.array:
         """Final-normed hidden (1, S, D) -> logits (1, S, V)."""
-        return self._head(hidden)
+        if routes is None:
+            return self._head(hidden)
+        return routes.at(hidden.shape[1]).product(self.head_module, hidden)
 
     def forward(
         self,
         ids: mx.array,
         cache: Sequence[KVCache],
-        run_layer: LayerRunner | None = None,
+        routes: Routes | None = None,
     ) -> tuple[mx.array, list[mx.array]]:
         """Ids (1, S) -> final-normed hidden (1, S, D) and the T taps (1, S, D). Lazy.
 
-        A tap is the residual stream leaving its layer, before any final norm. `run_layer`
-        replaces mlx-lm's own call of a layer, for routes that keep rows bit-equal.
+        A tap is the residual stream leaving its layer, before any final norm. `routes` keep
+        the rows of a verification block bit-equal to single rows.
         """
         h = self.embed(ids)
         mask = create_attention_mask(h, cache[0])
+        if routes is not None:
+            routes = routes.at(h.shape[1])
+            if routes.native(cache[0].offset, h.shape[1]):
+                routes = None
         found: dict[int, mx.array] = {}
         for index, (layer, store) in enumerate(zip(self.layers, cache, strict=True)):
-            h = run_layer(layer, h, mask, store) if run_layer else layer(h, mask, store)
+            h = routes.layer(layer, h, store) if routes is not None else layer(h, mask, store)
             if index in self.taps:
                 found[index] = h
         return self._norm(h), [found[index] for index in self.taps]

@@ -47,7 +47,8 @@ class Verdict:
     `routes` maps a shape of work ("linear 4096x4096 q4/64", "attention keys<1024") to the
     route chosen for it. `exact_width` is the widest block of proposals whose verification was
     seen bit-equal to single rows: 0 means none. Costs are seconds by number of verified rows,
-    index 0 for one row.
+    index 0 for one row. `taken` is the mode in force (auto has chosen), `width` the widest
+    block of proposals it allows.
     """
 
     machine: str
@@ -61,3 +62,5 @@ class Verdict:
     cost_draft: float | None
     checked: tuple[str, ...]
     words: str
+    taken: Literal["exact", "fast"] = "exact"
+    width: int = 0
