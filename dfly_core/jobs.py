@@ -12,6 +12,7 @@ from dfly_core.convert.convert import convert
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
+from dfly_core.exact.verdict import prepare
 from dfly_core.model.pair import Pair, load_pair
 from dfly_core.model.prompt import prompt_ids
 from dfly_core.records.commands import Convert, Generate, Job, Load
@@ -50,8 +51,9 @@ class Program:
         mx.clear_cache()
         self._pair = load_pair(job)
         self._context = Context(self._pair)
+        verdict = yield from prepare(self._pair, job.verify)
         self._costs = measure_costs(self._pair)
-        yield Loaded(self._pair.info, None)
+        yield Loaded(self._pair.info, verdict)
 
     def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:
         if self._pair is None or self._context is None:

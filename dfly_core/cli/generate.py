@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
         program = Program()
         (loaded,) = (e for e in program.run(request, lambda: False) if isinstance(e, Loaded))
-        _introduce(loaded.pair)
+        _introduce(loaded)
         options = GenerateOptions(max_tokens=args.max_tokens, width=args.width, seed=args.seed)
         steps, done = [], None
         cancelled = stack.enter_context(_ctrl_c())
@@ -128,11 +128,14 @@ def _open_steps(path: str | None, stack: ExitStack) -> TextIO | None:
         raise Usage(f"{path} can't be written ({error.strerror})", "name another file") from error
 
 
-def _introduce(pair: PairInfo) -> None:
+def _introduce(loaded: Loaded) -> None:
+    pair, verdict = loaded.pair, loaded.verdict
     if pair.embedded:
         print("using the embedded pair; --model and --draft choose another", file=sys.stderr)
     if pair.draft is None:
         print("no drafter: the target decodes alone", file=sys.stderr)
+    if verdict and (verdict.taken == "fast" or verdict.route != "native"):
+        print(verdict.words, file=sys.stderr)
 
 
 @contextmanager

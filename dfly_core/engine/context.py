@@ -10,6 +10,7 @@ from mlx_lm.models.cache import KVCache
 from dfly_core.engine.head import DraftHead
 from dfly_core.model.pair import Pair
 
+AUDIT_FIRST, AUDIT_EVERY = 64, 512  # tokens: soon, then about 1 % of the work
 PENDING_ROWS = 64  # tap rows that may wait; while parked they are projected in batches
 
 
@@ -31,6 +32,7 @@ class Context:
         self.pending_rows = 0
         specials = sorted(pair.stop_ids)
         self.head = DraftHead(pair.target, pair.info.vocab_size, specials)
+        self._until_audit = AUDIT_FIRST
 
     @property
     def draft_rows(self) -> int:
@@ -77,6 +79,17 @@ class Context:
             if self.pending_rows >= PENDING_ROWS:
                 self.read_pending()
                 mx.async_eval([store.state[:2] for store in self.draft_cache])
+
+    def audit_due(self, tokens: int) -> bool:
+        """Whether `tokens` more make a re-check due; never where exactness is not claimed."""
+        verdict = self.pair.verdict
+        if verdict is None or verdict.taken != "exact":
+            return False
+        self._until_audit -= tokens
+        if self._until_audit > 0:
+            return False
+        self._until_audit = AUDIT_EVERY
+        return True
 
     def settle(self, ahead: int = 0) -> None:
         """Trim the target cache to the committed length (and rows run ahead)."""

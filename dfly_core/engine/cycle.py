@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
+from dfly_core.engine.audit import audit
 from dfly_core.engine.context import Context
 from dfly_core.engine.propose import Draft
 from dfly_core.engine.run import Run
@@ -28,11 +29,11 @@ class Verification:
 
 def verify(context: Context, draft: Draft, width: int) -> Verification:
     """Run the target over [anchor, d_1..d_w]; writes w+1 rows to its cache."""
-    target = context.pair.target
+    target, routes = context.pair.target, context.pair.routes
     anchor = mx.array([context.ids[-1]], dtype=mx.int32)
     ids = mx.concatenate([anchor, draft.ids[:width]])[None]
-    hidden, taps = target.forward(ids, context.target_cache)
-    choices = mx.argmax(target.head(hidden)[0], axis=-1)
+    hidden, taps = target.forward(ids, context.target_cache, routes)
+    choices = mx.argmax(target.head(hidden, routes)[0], axis=-1)
     return Verification(choices.astype(mx.int32), taps)
 
 
@@ -69,6 +70,11 @@ def speculate(run: Run) -> Generator[Step, None, Finish | None]:
         proposals, choices = fetched[: draft.ids.size], fetched[draft.ids.size :]
 
         accepted = accept(proposals[:width], choices)
+        if context.audit_due(1 + accepted):
+            fault = audit(context, [context.ids[-1], *proposals[:accepted]], choices)
+            if fault is not None:
+                run.policy.give_up(fault)
+                return None
         chosen = [*proposals[:accepted], choices[accepted]]
         cut = run.stop.cut(chosen)  # decided before anything is committed
         position, anchor = context.length, context.ids[-1]

@@ -49,7 +49,7 @@ def generate(
             options.max_tokens,
             pair.target.context_limit - len(ids),
         ),
-        policy=WidthPolicy(pair.block_size - 1 if context.drafter else 0, options.width, costs),
+        policy=WidthPolicy(pair.widest if context.drafter else 0, options.width, costs),
         pieces=Pieces(pair.decode),
         cancelled=cancelled,
         propose=propose,
@@ -79,7 +79,10 @@ def _decode(run: Run) -> Generator[Step, None, None]:
 
 
 def _why_plain(context: Context) -> str:
-    return "no drafter is loaded" if context.drafter is None else "the context is almost full"
+    if context.drafter is None:
+        return "no drafter is loaded"
+    verdict = context.pair.verdict
+    return verdict.words if verdict and not verdict.width else "the context is almost full"
 
 
 def check_request(context: Context, ids: Sequence[int], options: GenerateOptions) -> None:

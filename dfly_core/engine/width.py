@@ -110,6 +110,10 @@ class WidthPolicy:
         if probing and not self.acceptance.undecided:
             self._judge_probe()
 
+    def give_up(self, why: str) -> None:
+        """Decode plainly for the rest of this answer."""
+        self.off, self._hopeless = why, True
+
     def wants_probe(self) -> bool:
         """Whether this parked step is the moment for a short draft."""
         return (
