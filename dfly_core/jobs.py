@@ -18,11 +18,19 @@ from dfly_core.model.prompt import prompt_ids
 from dfly_core.records.commands import Convert, Generate, Job, Load
 from dfly_core.records.errors import Usage
 from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
-from dfly_core.records.loaded import Costs
+from dfly_core.records.loaded import Costs, Verdict
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Finish
 
 Cancelled = Callable[[], bool]
+
+
+def with_costs(verdict: Verdict, costs: Costs) -> Verdict:
+    """A verdict with the costs of today, not of the day the self-test ran."""
+    if verdict.taken == "exact":
+        exact = costs.verify[: verdict.exact_width + 1]
+        return replace(verdict, cost_exact=exact, cost_draft=costs.draft)
+    return replace(verdict, cost_native=costs.verify, cost_draft=costs.draft)
 
 
 class Program:
@@ -53,6 +61,8 @@ class Program:
         self._context = Context(self._pair)
         verdict = yield from prepare(self._pair, job.verify)
         self._costs = measure_costs(self._pair)
+        if verdict is not None and self._costs is not None:
+            verdict = with_costs(verdict, self._costs)
         yield Loaded(self._pair.info, verdict)
 
     def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:

@@ -148,11 +148,12 @@ class WidthPolicy:
                 f"a cycle costs {share:.1f} target steps here and gives at most {width + 1} tokens"
             )
             return
-        if best_width(self.acceptance.products(), self._costs)[1] < TO_PARK * plain:
-            right, reached = self.acceptance.seen
+        width, rate = best_width(self.acceptance.products(), self._costs)
+        if rate < TO_PARK * plain:
+            seconds = self._costs.draft + self._costs.verify[width]
             self.off = (
-                f"only {right:.0f} of the last {reached:.0f} proposals were right: "
-                "drafting would cost more than it saves"
+                f"too few proposals are right: a cycle would give {rate * seconds:.1f} tokens "
+                f"and cost {seconds * plain:.1f} target steps"
             )
             self._since_probe = 0
 
