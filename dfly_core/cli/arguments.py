@@ -1,0 +1,49 @@
+"""Options that several subcommands share, and a parser whose faults are one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import NoReturn, get_args
+
+from dfly_core.records.commands import Load
+from dfly_core.records.errors import EXIT_USAGE, Usage
+from dfly_core.records.loaded import VerifyMode
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An ArgumentParser that reports a usage fault in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the fault and its remedy; exit 2."""
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        sys.exit(EXIT_USAGE)
+
+
+def count(text: str) -> int:
+    """A whole number, 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 or more")
+    return int(text)
+
+
+def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
+    """--model, --draft, --no-draft, --draft-bits, --verify."""
+    parser.add_argument("--model", metavar="HUB_ID|FOLDER", help="the target")
+    parser.add_argument("--draft", metavar="HUB_ID|FOLDER", help="its drafter, converted")
+    parser.add_argument("--no-draft", action="store_true", help="the target alone")
+    parser.add_argument(
+        "--draft-bits", type=int, choices=(4, 8), help="quantise a 16-bit drafter while loading"
+    )
+    parser.add_argument(
+        "--verify", choices=get_args(VerifyMode), default="exact",
+        help="exact: the target's own tokens, whatever it costs; fast: blocks as they come; "
+        "auto: exact unless that costs more than a tenth (exact)",
+    )  # fmt: skip
+
+
+def load_request(args: argparse.Namespace) -> Load:
+    """The Load command the pair's options mean; raises Usage where they exclude each other."""
+    if args.no_draft and args.draft:
+        raise Usage("--draft and --no-draft exclude each other", "give one of them")
+    return Load(args.model, args.draft, args.no_draft, args.verify, args.draft_bits)

@@ -1,0 +1,112 @@
+"""`dfly-mlx convert`: a published DFly checkpoint becomes a folder this program reads."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+
+from dfly_core.records.commands import Convert
+from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED
+from dfly_core.records.events import Cancelled, Converted, Event, Progress
+from dfly_core.records.visible import one_line
+
+NAME = "convert"
+HELP = "convert a DFly checkpoint (hub id, folder or file) to the MLX format"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare this subcommand's arguments."""
+    parser.add_argument("--output", required=True, metavar="DIR", help="the folder to make")
+    parser.add_argument(
+        "--draft", metavar="SOURCE", help="hub id, folder or file (default: the official drafter)"
+    )
+    parser.add_argument("--revision", metavar="R", help="revision of a hub id")
+    parser.add_argument("--quantize", type=int, choices=(4, 8), help="bits, in groups of 64")
+    parser.add_argument(
+        "--dtype", choices=("bf16", "f16", "f32"), help="float type (default: the source's)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace a converted drafter")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert and show how it goes; returns the exit code."""
+    # MLX and the hub client are slow to import: not for --help.
+    from dfly_core.convert.convert import convert
+
+    command = Convert(
+        output=args.output,
+        source=args.draft,
+        revision=args.revision,
+        quantize=args.quantize,
+        dtype=args.dtype,
+        force=args.force,
+    )
+    (closing,) = (
+        event
+        for event in _shown(convert(command, lambda: False))
+        if not isinstance(event, Progress)
+    )
+    if isinstance(closing, Cancelled):
+        return EXIT_INTERRUPTED
+    if isinstance(closing, Converted):
+        if args.json:
+            print(json.dumps(closing.report, indent=2))
+        else:
+            _print_report(closing)
+    return EXIT_DONE
+
+
+def _shown(events: Iterator[Event]) -> Iterator[Event]:
+    """Pass the events on, with progress bars on stderr where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield from events
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description:9}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TextColumn("{task.fields[item]}", markup=False),
+    )
+    with Bars(*columns, console=Console(stderr=True)) as bars:
+        tasks = {}
+        for event in events:
+            if isinstance(event, Progress) and event.unit == "bytes":
+                if event.stage not in tasks:
+                    tasks[event.stage] = bars.add_task(event.stage, total=event.total, item="")
+                item = one_line(event.item, 60)
+                bars.update(tasks[event.stage], completed=event.done, total=event.total, item=item)
+            yield event
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
+
+
+def _print_report(converted: Converted) -> None:
+    report = converted.report
+    kind = f"{report['bits']} bit" if report["bits"] else report["dtype"]
+    print(
+        f"{one_line(report['output'])}: {report['tensors']} tensors, {kind}, "
+        f"{_size(report['output_bytes'])} in {report['seconds']:.1f} s "
+        f"(from a {report['layout']})"
+    )
+    for note in report["notes"]:
+        print(f"  {one_line(note)}")
+    if report["errors"]:
+        worst = max(report["errors"], key=lambda error: float(error["relative"]))
+        print(f"  largest relative error {worst['relative']:.4f} in {worst['name']}")
+    if report["agreement"]:
+        agreement = report["agreement"]
+        print(
+            f"  hidden states agree with the unquantised drafter: mean cosine "
+            f"{agreement['cosine_mean']:.5f}, least {agreement['cosine_least']:.5f} "
+            f"({agreement['rows']} sample rows)"
+        )

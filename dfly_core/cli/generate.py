@@ -1,0 +1,180 @@
+"""`dfly-mlx generate`: one answer to stdout, its summary to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from dfly_core.cli.arguments import add_pair_arguments, count, load_request
+from dfly_core.records.commands import Generate, GenerateOptions, Message
+from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Usage
+from dfly_core.records.events import Generated, Loaded, Stepped
+from dfly_core.records.loaded import PairInfo
+from dfly_core.records.stats import Stats
+from dfly_core.records.step import Step
+from dfly_core.records.visible import visible
+
+NAME = "generate"
+HELP = "answer one prompt"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--prompt", required=True, metavar="TEXT|-", help="the question; - reads stdin"
+    )
+    parser.add_argument("--system", metavar="TEXT", help="a system prompt")
+    add_pair_arguments(parser)
+    parser.add_argument(
+        "--max-tokens", type=count, default=1024, metavar="N", help="at most N tokens (1024)"
+    )
+    parser.add_argument(
+        "--width", type=_width, default=None, metavar="N|auto",
+        help="proposals to verify per cycle; 0 decodes with the target alone (auto)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=count, metavar="N", help="seed of anything drawn at random")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    parser.add_argument("--steps", metavar="FILE", help="write one JSON line per step")
+
+
+def _width(text: str) -> int | None:
+    return None if text == "auto" else count(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer, stream, sum up; 130 when interrupted, with what there is."""
+    messages = _messages(args)
+    request = load_request(args)
+    with ExitStack() as stack:
+        steps_file = _open_steps(args.steps, stack)
+        from dfly_core.jobs import Program
+
+        program = Program()
+        (loaded,) = (e for e in program.run(request, lambda: False) if isinstance(e, Loaded))
+        _introduce(loaded)
+        options = GenerateOptions(max_tokens=args.max_tokens, width=args.width, seed=args.seed)
+        steps, done = [], None
+        cancelled = stack.enter_context(_ctrl_c())
+        for event in program.run(Generate(messages, options), cancelled.is_set):
+            if isinstance(event, Stepped):
+                steps.append(event.step)
+                _show(event.step, args.json, steps_file)
+            elif isinstance(event, Generated):
+                done = event
+    assert done is not None
+    if args.json:
+        print(json.dumps(as_json(loaded.pair, steps, done), ensure_ascii=False))
+    else:
+        print()
+        print(_summary(done.stats, done.finish), file=sys.stderr)
+    return EXIT_INTERRUPTED if done.finish == "cancelled" else EXIT_DONE
+
+
+def as_json(pair: PairInfo, steps: list[Step], done: Generated) -> dict[str, Any]:
+    """The answer and its numbers; seconds, bytes, tokens/s; null where there is nothing to tell."""
+    stats = done.stats
+    return {
+        "text": "".join(step.text for step in steps),
+        "token_ids": [token.id for step in steps for token in step.emitted],
+        "prompt_tokens": stats.prompt_tokens,
+        "generated_tokens": stats.emitted,
+        "finish_reason": done.finish,
+        "cycles": stats.cycles,
+        "parked_steps": stats.plain_steps,
+        "drafted": stats.verified,
+        "accepted": stats.accepted,
+        "mean_accepted_length": stats.mean_accepted_length,
+        "acceptance_rate": stats.acceptance_rate,
+        "position_acceptance": [list(pair_) for pair_ in stats.positions],
+        "prefill_seconds": stats.prefill_seconds,
+        "decode_seconds": stats.decode_seconds,
+        "draft_seconds": stats.draft_seconds,
+        "verify_seconds": stats.verify_seconds,
+        "tokens_per_second": stats.tokens_per_second,
+        "time_to_first_token": stats.time_to_first_token,
+        "peak_memory_bytes": done.peak_memory_bytes,
+        "model": pair.model,
+        "draft": pair.draft,
+    }
+
+
+def _messages(args: argparse.Namespace) -> tuple[Message, ...]:
+    text: str = args.prompt
+    if text == "-":
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Usage(f"stdin is not UTF-8 ({error})", "convert it first") from error
+    if not text.strip():
+        raise Usage("the prompt is empty", "give --prompt TEXT, or - and text on stdin")
+    system = (Message("system", args.system),) if args.system else ()
+    return (*system, Message("user", text))
+
+
+def _open_steps(path: str | None, stack: ExitStack) -> TextIO | None:
+    if path is None:
+        return None
+    try:
+        return stack.enter_context(Path(path).open("w", encoding="utf-8"))
+    except OSError as error:
+        raise Usage(f"{path} can't be written ({error.strerror})", "name another file") from error
+
+
+def _introduce(loaded: Loaded) -> None:
+    pair, verdict = loaded.pair, loaded.verdict
+    if pair.embedded:
+        print("using the embedded pair; --model and --draft choose another", file=sys.stderr)
+    if pair.draft is None:
+        print("no drafter: the target decodes alone", file=sys.stderr)
+    if verdict and (verdict.taken == "fast" or verdict.route != "native"):
+        print(verdict.words, file=sys.stderr)
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[threading.Event]:
+    """Ctrl+C sets the event once; a second one interrupts for good."""
+    pressed = threading.Event()
+
+    def handler(*_: object) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _show(step: Step, quiet: bool, steps_file: TextIO | None) -> None:
+    if steps_file:
+        steps_file.write(json.dumps(asdict(step)) + "\n")
+        steps_file.flush()
+    if not quiet:
+        print(visible(step.text) if sys.stdout.isatty() else step.text, end="", flush=True)
+
+
+def _summary(stats: Stats, finish: str) -> str:
+    rate, mean, accepted = (
+        stats.tokens_per_second,
+        stats.mean_accepted_length,
+        stats.acceptance_rate,
+    )
+    parts = [
+        f"{stats.emitted} tokens ({finish})",
+        f"{rate:.1f} tokens/s" if rate else "- tokens/s",
+        f"first after {stats.time_to_first_token or 0:.2f} s",
+        f"{stats.cycles} cycles",
+        f"mean accepted length {mean:.2f}" if mean else "mean accepted length -",
+        f"acceptance {accepted:.0%}" if accepted is not None else "acceptance -",
+    ]
+    return " | ".join(parts)

@@ -1,0 +1,138 @@
+"""A conversion from a hub id, folder or file to a finished MLX folder, as a stream of events."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+from dfly_core.convert.card import model_card
+from dfly_core.convert.hub import HUB_ID, Fetched, fetch
+from dfly_core.convert.plan import (
+    CARD,
+    CONFIG,
+    WEIGHTS,
+    Plan,
+    check_options,
+    check_output,
+    make_plan,
+    mlx_config,
+)
+from dfly_core.convert.source import Source, find_source
+from dfly_core.convert.staging import Staging, clear_leftovers, sync
+from dfly_core.convert.write import Stopped, Written, verify_weights, write_weights
+from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_REVISION
+from dfly_core.records.commands import Convert
+from dfly_core.records.errors import Missing, Unavailable, Usage
+from dfly_core.records.events import Cancelled, Converted, Event, Progress
+
+
+def convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]:
+    """Convert a checkpoint: Progress events, then Converted or Cancelled.
+
+    The destination is absent (or what it was) until it is whole. Raises DflyError with one
+    line and one remedy for everything else.
+    """
+    try:
+        yield from _convert(command, cancelled)
+    except Stopped:
+        yield Cancelled()
+
+
+def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]:
+    start = time.monotonic()
+    output = Path(command.output).expanduser()
+    # What can be told without the source is told before a download.
+    clear_leftovers(output)
+    check_options(command.quantize, command.dtype)
+    check_output(output, command.force)
+    source = yield from _source(command, cancelled)
+    plan = make_plan(source, output, command.quantize, command.dtype, command.force)
+    yield Progress("check", str(output), len(plan.items), len(plan.items), "tensors")
+    written = Written()
+    with Staging(output) as staging:
+        yield from write_weights(plan, staging.folder, cancelled, written)
+        yield from verify_weights(plan, staging.folder, written, cancelled)
+        report = _report(plan, written)
+        if plan.bits is not None:
+            # Imports the drafter, and with it mlx-lm and transformers: seconds, for this alone.
+            from dfly_core.convert.agreement import compare_quantised
+
+            agreed: dict[str, Any] = {}
+            report["agreement"] = agreed
+            yield from compare_quantised(plan, staging.folder, cancelled, agreed)
+        _write_small_files(plan, staging.folder, report)
+        if cancelled():
+            raise Stopped
+        staging.publish(plan.replace)
+    yield Converted(report | {"seconds": round(time.monotonic() - start, 3)})
+
+
+def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event, None, Source]:
+    """The checkpoint a command means: a path that is there, or else a hub id, fetched."""
+    name = command.source or DEFAULT_DRAFT
+    path = Path(name).expanduser()
+    if path.exists():
+        if command.revision is not None:
+            raise Usage(f"--revision is for hub ids, and {name} is a path", "leave it out")
+        return find_source(path)
+    if name.startswith(("/", ".", "~")) or not HUB_ID.fullmatch(name):
+        raise Missing(f"no checkpoint at {name}", "name a folder, a file or a hub id (owner/name)")
+    revision = command.revision or (DEFAULT_REVISION if name == DEFAULT_DRAFT else "main")
+    fetched = Fetched()
+    yield from fetch(name, revision, cancelled, fetched)
+    assert fetched.source is not None
+    return fetched.source
+
+
+def _write_small_files(plan: Plan, folder: Path, report: dict[str, Any]) -> None:
+    try:
+        text = json.dumps(mlx_config(plan), indent=2, ensure_ascii=False) + "\n"
+        (folder / CONFIG).write_text(text, encoding="utf-8")
+        for licence in plan.source.licences:
+            shutil.copyfile(licence, folder / licence.name)
+        (folder / CARD).write_text(model_card(plan, report), encoding="utf-8")
+        for path in folder.iterdir():
+            sync(path)
+    except OSError as error:
+        raise Unavailable(
+            f"can't write {plan.output} ({error.strerror or error})",
+            "free some space or choose an output elsewhere",
+        ) from error
+
+
+def _report(plan: Plan, written: Written) -> dict[str, Any]:
+    source = plan.source
+    return {
+        "output": str(plan.output),
+        "source": str(source.folder),
+        "layout": source.layout,
+        "repository": source.repository,
+        "revision": source.revision,
+        "dtype": plan.dtype.lower(),
+        "bits": plan.bits,
+        "tensors": len(plan.items),
+        "output_bytes": plan.output_bytes,
+        "dropped": list(plan.dropped),
+        "ignored": list(plan.ignored),
+        "notes": list(plan.notes),
+        "source_files": [
+            {
+                "name": path.name,
+                "bytes": path.stat().st_size,
+                "sha256": (source.hashes or {}).get(path.name, "not computed"),
+            }
+            for path in source.files
+        ],
+        "files": [
+            {"name": WEIGHTS, "bytes": written.nbytes, "sha256": written.sha256},
+        ],
+        "errors": [
+            {"name": name, "relative": error.relative, "largest": error.largest}
+            for name, error in written.errors.items()
+        ],
+        "agreement": None,
+    }

@@ -1,0 +1,212 @@
+"""Writes model.safetensors block by block, and reads it back tensor by tensor."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from dfly_core.convert.cast import cast, is_finite
+from dfly_core.convert.follow import Follower
+from dfly_core.convert.plan import GROUP_SIZE, WEIGHTS, Item, Plan
+from dfly_core.convert.quantize import Error, quantize_rows
+from dfly_core.convert.rate import Meter
+from dfly_core.convert.safefile import read_safetensors
+from dfly_core.convert.staging import sync
+from dfly_core.convert.stored import BLOCK_BYTES, WIDTHS, Bits, Region, blocks, map_bytes
+from dfly_core.records.errors import Refused, Unavailable
+from dfly_core.records.events import Progress
+
+DAMAGED = "the file is damaged: download it again"
+
+
+class Stopped(Exception):
+    """Raised between two blocks when the job was cancelled."""
+
+
+@dataclass
+class Written:
+    """What a finished weights file is: its hash, each tensor's CRC-32, quantisation errors."""
+
+    sha256: str = ""
+    nbytes: int = 0
+    checksums: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, Error] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an output tensor lies in the file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor."""
+        return math.prod(self.shape) * WIDTHS[self.dtype]
+
+
+def write_weights(
+    plan: Plan, folder: Path, cancelled: Callable[[], bool], written: Written
+) -> Iterator[Progress]:
+    """Write `folder`/model.safetensors and sync it; `written` is filled in on the way.
+
+    Raises Refused naming the tensor for NaN, infinity, overflow or a wrong checksum in the
+    source, Unavailable for a full disk, Stopped when cancelled.
+    """
+    path = folder / WEIGHTS
+    meter = Meter("convert", plan.output_bytes)
+    head, places = _layout(plan)
+    checked: set[Region] = set()
+    try:
+        with path.open("xb", buffering=0) as file, Follower(path) as follower:
+            _put(file, head, 0)
+            follower.written(len(head))
+            for item, targets in places:
+                _check_region(item, checked)
+                size, done = sum(target.nbytes for target in targets), 0
+                for amount in _write_item(plan, item, targets, file, written):
+                    done += amount
+                    # The three parts of a quantised tensor grow side by side.
+                    if len(targets) == 1 or done == size:
+                        follower.written(targets[0].start + done)
+                    yield meter.advance(item.name, amount)
+                    if cancelled():
+                        raise Stopped
+            written.sha256 = follower.result()
+            written.nbytes = len(head) + plan.output_bytes
+        sync(path)
+    except OSError as error:
+        raise Unavailable(
+            f"can't write {plan.output} ({error.strerror or error})",
+            "free some space or choose an output elsewhere",
+        ) from error
+
+
+def _layout(plan: Plan) -> tuple[bytes, list[tuple[Item, list[Place]]]]:
+    """The file's head, and for each item the places of its tensors, in the order of the file."""
+    # Odd sizes last, so that every other tensor begins at a multiple of its width.
+    items = sorted(plan.items, key=lambda item: item.stored.nbytes % 8 != 0)
+    header: dict[str, object] = {"__metadata__": {"format": "mlx"}}
+    position = 0
+    offsets = []
+    for item in items:
+        for name, dtype, shape in item.outputs(plan.bits):
+            nbytes = math.prod(shape) * WIDTHS[dtype]
+            header[name] = {
+                "dtype": dtype,
+                "shape": list(shape),
+                "data_offsets": [position, position + nbytes],
+            }
+            offsets.append(position)
+            position += nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    head = len(text).to_bytes(8, "little") + text
+    starts = iter(offsets)
+    return head, [
+        (item, [Place(*entry, len(head) + next(starts)) for entry in item.outputs(plan.bits)])
+        for item in items
+    ]
+
+
+def _write_item(
+    plan: Plan, item: Item, places: list[Place], file: BinaryIO, written: Written
+) -> Iterator[int]:
+    """Write one tensor and what it becomes; yields the bytes written for each block."""
+    error = Error()
+    if item.quantised:
+        written.errors[item.name] = error
+    source_checksum = 0
+    checksums, done = [0] * len(places), [0] * len(places)
+    for block in blocks(item.stored):
+        if not is_finite(block, item.stored.dtype):
+            raise Refused(f"{item.name_in} holds NaN or infinity", "take another checkpoint")
+        outputs = _outputs(plan, item, block, error)
+        for i, bits in enumerate(outputs):
+            checksums[i] = zlib.crc32(_bytes(bits), checksums[i])
+            _put(file, _bytes(bits), places[i].start + done[i])
+            done[i] += bits.nbytes
+        if item.stored.whole and not item.verbatim:
+            source_checksum = zlib.crc32(_bytes(block), source_checksum)
+        yield sum(bits.nbytes for bits in outputs)
+    if item.stored.whole:
+        _compare(item, checksums[0] if item.verbatim else source_checksum)
+    written.checksums |= {place.name: checksums[i] for i, place in enumerate(places)}
+
+
+def _outputs(plan: Plan, item: Item, block: Bits, error: Error) -> tuple[Bits, ...]:
+    bits = cast(block, item.stored.dtype, item.dtype)
+    if item.dtype != item.stored.dtype and not is_finite(bits, item.dtype):
+        raise Refused(
+            f"{item.name_in} has values too large for {item.dtype}", "convert to bf16 or f32"
+        )
+    if item.quantised and plan.bits is not None:
+        return quantize_rows(bits, item.dtype, plan.bits, GROUP_SIZE, error)
+    return (bits,)
+
+
+def _check_region(item: Item, checked: set[Region]) -> None:
+    """Compare a view's storage with the checksum its zip states; whole tensors do it inline."""
+    region = item.stored.region
+    if item.stored.whole or region.crc is None or region in checked:
+        return
+    checked.add(region)
+    _compare(item, _checksum(region.path, region.start, region.nbytes))
+
+
+def _compare(item: Item, checksum: int) -> None:
+    stated = item.stored.region.crc
+    if stated is not None and checksum != stated:
+        raise Refused(
+            f"{item.name_in} does not match its checksum in {item.stored.region.path.name}",
+            DAMAGED,
+        )
+
+
+def _checksum(path: Path, start: int, nbytes: int) -> int:
+    checksum = 0
+    for first in range(0, nbytes, BLOCK_BYTES):
+        part = map_bytes(path, start + first, min(BLOCK_BYTES, nbytes - first))
+        checksum = zlib.crc32(part.data, checksum)
+    return checksum
+
+
+def _bytes(bits: Bits) -> memoryview:
+    return bits.data.cast("B")
+
+
+def _put(file: BinaryIO, data: bytes | memoryview, position: int) -> None:
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(file.fileno(), view, position)
+        view, position = view[count:], position + count
+
+
+def verify_weights(
+    plan: Plan, folder: Path, written: Written, cancelled: Callable[[], bool]
+) -> Iterator[Progress]:
+    """Read every tensor back from the finished file and compare names, shapes and checksums."""
+    path = folder / WEIGHTS
+    meter = Meter("verify", plan.output_bytes)
+    found = read_safetensors(path)
+    due = {entry[0]: entry[1:] for item in plan.items for entry in item.outputs(plan.bits)}
+    if {name: (tensor.dtype, tensor.shape) for name, tensor in found.items()} != due:
+        raise Unavailable(f"{path.name} reads back with other tensors", "convert again")
+    for name, tensor in found.items():
+        if _checksum(path, tensor.region.start, tensor.nbytes) != written.checksums[name]:
+            raise Unavailable(
+                f"{name} reads back with other bytes than were written",
+                "check the disk, then convert again",
+            )
+        yield meter.advance(name, tensor.nbytes)
+        if cancelled():
+            raise Stopped

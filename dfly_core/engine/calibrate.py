@@ -1,0 +1,55 @@
+"""Measures what a plain step, a draft and a verification cost here, for the width policy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from dfly_core.engine.context import Context
+from dfly_core.engine.cycle import verify
+from dfly_core.engine.propose import propose
+from dfly_core.model.pair import Pair
+from dfly_core.records.loaded import Costs
+
+ROUNDS = 5
+ROWS = 48  # of context; costs grow with it, their ratios hardly
+ENOUGH = 2.0  # seconds; a large model gets fewer rounds
+
+
+def measure_costs(pair: Pair) -> Costs | None:
+    """The least of a few interleaved rounds, in seconds; None when there is no drafter."""
+    if pair.drafter is None:
+        return None
+    context = Context(pair)
+    ids = [i % pair.info.vocab_size for i in range(1, ROWS + 1)]
+    _, taps = pair.target.forward(mx.array([ids]), context.target_cache)
+    context.commit([*ids, ids[0]], ROWS, taps)
+    draft = propose(context)
+    mx.eval(draft.ids)
+
+    def check(width: int) -> Callable[[], None]:
+        def run() -> None:
+            mx.eval(verify(context, draft, width).choices)
+            context.settle()
+
+        return run
+
+    jobs: list[Callable[[], None]] = [check(w) for w in range(pair.block_size)]
+    jobs.append(lambda: mx.eval(propose(context).ids))
+    times: list[list[float]] = [[] for _ in jobs]
+    for job in jobs:
+        job()  # the first run compiles and allocates
+    begun = time.perf_counter()
+    for _ in range(ROUNDS):
+        for job, found in zip(jobs, times, strict=True):
+            start = time.perf_counter()
+            job()
+            found.append(time.perf_counter() - start)
+        if time.perf_counter() - begun > ENOUGH:
+            break
+    # The least of a few rounds: what else runs here can only add to a cost, and a policy that
+    # was told of such an addition would park for the rest of the session.
+    least = [min(found) for found in times]
+    return Costs(plain=least[0], verify=tuple(least[:-1]), draft=least[-1])

@@ -1,0 +1,119 @@
+"""The speculative loop: draft, verify, accept, commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import mlx.core as mx
+
+from dfly_core.engine.audit import audit
+from dfly_core.engine.context import Context
+from dfly_core.engine.propose import Draft
+from dfly_core.engine.run import Run
+from dfly_core.records.step import Finish, Seconds, Step
+
+# One cycle in so many has its parts timed; timing costs syncs of its own, so the rest do not.
+TIMED_EVERY = 16
+TIMED_FIRST = 2
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The target's choice after each verified row (w+1,) int32, T taps (1, w+1, D). Lazy."""
+
+    choices: mx.array
+    taps: list[mx.array]
+
+
+def verify(context: Context, draft: Draft, width: int) -> Verification:
+    """Run the target over [anchor, d_1..d_w]; writes w+1 rows to its cache."""
+    target, routes = context.pair.target, context.pair.routes
+    anchor = mx.array([context.ids[-1]], dtype=mx.int32)
+    ids = mx.concatenate([anchor, draft.ids[:width]])[None]
+    hidden, taps = target.forward(ids, context.target_cache, routes)
+    choices = mx.argmax(target.head(hidden, routes)[0], axis=-1)
+    return Verification(choices.astype(mx.int32), taps)
+
+
+def accept(proposals: Sequence[int], choices: Sequence[int]) -> int:
+    """The length of the longest prefix on which proposals and the target's choices agree."""
+    agreed = 0
+    for proposal, choice in zip(proposals, choices, strict=False):
+        if proposal != choice:
+            break
+        agreed += 1
+    return agreed
+
+
+def speculate(run: Run) -> Generator[Step, None, Finish | None]:
+    """Cycles until the answer ends or the policy parks (returns None). Whole at each yield."""
+    context, policy = run.context, run.policy
+    limit = context.pair.target.context_limit
+    draft: Draft | None = None
+    cycles = 0
+    while True:
+        if run.cancelled():
+            yield run.closing_step("cancelled")
+            return "cancelled"
+        width = policy.width(limit - context.length - 1)
+        if width == 0:
+            return None
+        clock = _Clock(timed=cycles % TIMED_EVERY == TIMED_FIRST)
+        draft = draft or run.propose(context)
+        clock.drafted(draft)
+        check = verify(context, draft, width)
+        # The one moment of the cycle at which the host waits for the device.
+        fetched: list[int] = mx.concatenate([draft.ids, check.choices]).tolist()  # type: ignore[assignment]
+        clock.verified()
+        proposals, choices = fetched[: draft.ids.size], fetched[draft.ids.size :]
+
+        accepted = accept(proposals[:width], choices)
+        if context.audit_due(1 + accepted):
+            fault = audit(context, [context.ids[-1], *proposals[:accepted]], choices)
+            if fault is not None:
+                run.policy.give_up(fault)
+                return None
+        chosen = [*proposals[:accepted], choices[accepted]]
+        cut = run.stop.cut(chosen)  # decided before anything is committed
+        position, anchor = context.length, context.ids[-1]
+        context.commit(chosen[: cut.kept], 1 + min(cut.kept, accepted), check.taps)
+        cycles += 1
+        draft = None
+        if cut.finish is None and cycles % TIMED_EVERY != TIMED_FIRST:
+            draft = run.propose(context)
+            mx.async_eval(draft.ids)  # the device is busy before we talk
+        step = run.cycle_step(position, anchor, proposals, width, chosen, cut, clock.seconds())
+        policy.observe(step)
+        yield step
+        if cut.finish is not None:
+            return cut.finish
+
+
+class _Clock:
+    """Wall time of a cycle; on a timed one also of its parts, at the price of two more syncs."""
+
+    def __init__(self, timed: bool) -> None:
+        self._timed = timed
+        self._start = time.perf_counter()
+        self._drafted = self._verified = self._start
+
+    def drafted(self, draft: Draft) -> None:
+        if self._timed:
+            mx.eval(draft.ids)
+            self._drafted = time.perf_counter()
+
+    def verified(self) -> None:
+        self._verified = time.perf_counter()
+
+    def seconds(self) -> Seconds:
+        now = time.perf_counter()
+        if not self._timed:
+            return Seconds(now - self._start)
+        return Seconds(
+            now - self._start,
+            draft=self._drafted - self._start,
+            verify=self._verified - self._drafted,
+            commit=now - self._verified,
+        )

@@ -1,0 +1,169 @@
+"""How many proposals to verify: the width that pays, or none (parked, with the reason)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dfly_core.records.loaded import Costs
+from dfly_core.records.step import Step
+
+PRIOR_RATE, PRIOR_WEIGHT = 0.75, 2.0  # of one proposal being right, before anything was seen
+DECAY = 0.97  # per cycle; about the last 33 cycles count
+TO_PARK = 0.97  # of the plain rate; a little below, so that noise does not flip it
+PROBE_FIRST, PROBE_LAST = 8, 24  # parked steps between two probes
+PROBE_SIZE = 3  # proposals of a probe; all must be right to try again
+
+
+class Acceptance:
+    """Running chance that proposal j is right once all before it were.
+
+    Proposals beyond the verified width are judged too: what the target says next tells.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._reached = [0.0] * most
+        self._right = [0.0] * most
+        self._open: list[tuple[int, int]] = []
+
+    def propose(self, proposals: Sequence[int]) -> None:
+        """These ids are proposed for the tokens that follow."""
+        self._open = list(enumerate(proposals))
+        self._reached = [n * DECAY for n in self._reached]
+        self._right = [n * DECAY for n in self._right]
+
+    def emit(self, tokens: Sequence[int]) -> None:
+        """The target chose these tokens next."""
+        for token in tokens:
+            if not self._open:
+                return
+            slot, proposal = self._open.pop(0)
+            self._reached[slot] += 1
+            if proposal == token:
+                self._right[slot] += 1
+            else:
+                self._open.clear()
+
+    @property
+    def undecided(self) -> bool:
+        """Whether some proposal is still to be judged."""
+        return bool(self._open)
+
+    @property
+    def seen(self) -> tuple[float, float]:
+        """(right, reached) proposals lately."""
+        return sum(self._right), sum(self._reached)
+
+    def products(self) -> list[float]:
+        """s_1..s_most: the chance that the first k proposals are all right."""
+        right, reached = self.seen
+        common = (right + PRIOR_RATE * PRIOR_WEIGHT) / (reached + PRIOR_WEIGHT)
+        out, product = [], 1.0
+        for ok, seen in zip(self._right, self._reached, strict=True):
+            product *= (ok + common * PRIOR_WEIGHT) / (seen + PRIOR_WEIGHT)
+            out.append(product)
+        return out
+
+
+class WidthPolicy:
+    """Chooses the width of each cycle; `fixed` None lets it choose, 0 never drafts.
+
+    The best width maximises (1 + s_1 + ... + s_w) / (draft + verify(w+1)). When none beats
+    plain decoding it parks: `off` says why. While parked a short draft is made now and then
+    and compared with what the target says anyway; when all of it is right, drafting returns.
+    """
+
+    def __init__(self, most: int, fixed: int | None = None, costs: Costs | None = None) -> None:
+        self._most = most
+        self._fixed = fixed
+        self._costs = costs
+        self.acceptance = Acceptance(most)
+        self.off: str | None = "width 0 was asked for" if fixed == 0 else None
+        self._hopeless = fixed == 0 or most == 0
+        self._interval = PROBE_FIRST
+        self._since_probe = 0
+        self._probe_size, self._right_before = 0, 0.0
+        if fixed is None and costs is not None and most > 0:
+            self._reconsider()
+
+    def width(self, room: int) -> int:
+        """Proposals to verify in the next cycle, at most `room`; 0 means decode plainly."""
+        if self.off is not None:
+            return 0
+        if self._fixed is not None or self._costs is None:
+            wanted = self._most if self._fixed is None else self._fixed
+        else:
+            wanted = best_width(self.acceptance.products(), self._costs)[0]
+        return max(0, min(wanted, self._most, room))
+
+    def observe(self, step: Step) -> None:
+        """Learn from a finished step, cycle or plain."""
+        chosen = [token.id for token in step.chosen]
+        if step.is_cycle:
+            self.acceptance.propose([token.id for token in step.proposals])
+            self.acceptance.emit(chosen)
+            if self._fixed is None and self._costs is not None:
+                self._reconsider()
+            return
+        probing = self.acceptance.undecided
+        self.acceptance.emit(chosen)
+        self._since_probe += 1
+        if probing and not self.acceptance.undecided:
+            self._judge_probe()
+
+    def give_up(self, why: str) -> None:
+        """Decode plainly for the rest of this answer."""
+        self.off, self._hopeless = why, True
+
+    def wants_probe(self) -> bool:
+        """Whether this parked step is the moment for a short draft."""
+        return (
+            self.off is not None
+            and not self._hopeless
+            and not self.acceptance.undecided
+            and self._since_probe >= self._interval
+        )
+
+    def probe(self, proposals: Sequence[int]) -> None:
+        """A short draft was made for the tokens that come next."""
+        self._since_probe = 0
+        self.acceptance.propose(proposals)
+        self._probe_size, self._right_before = len(proposals), self.acceptance.seen[0]
+
+    def _judge_probe(self) -> None:
+        gained = self.acceptance.seen[0] - self._right_before
+        if gained > self._probe_size - 0.5:
+            self.acceptance = Acceptance(self._most)
+            self.off, self._interval = None, PROBE_FIRST
+        else:
+            self._interval = min(2 * self._interval, PROBE_LAST)
+
+    def _reconsider(self) -> None:
+        assert self._costs is not None
+        plain = 1 / self._costs.plain
+        width, rate = best_width([1.0] * self._most, self._costs)
+        if rate < plain:
+            self._hopeless = True
+            share = (self._costs.draft + self._costs.verify[width]) / self._costs.plain
+            self.off = (
+                f"a cycle costs {share:.1f} target steps here and gives at most {width + 1} tokens"
+            )
+            return
+        width, rate = best_width(self.acceptance.products(), self._costs)
+        if rate < TO_PARK * plain:
+            seconds = self._costs.draft + self._costs.verify[width]
+            self.off = (
+                f"too few proposals are right: a cycle would give {rate * seconds:.1f} tokens "
+                f"and cost {seconds * plain:.1f} target steps"
+            )
+            self._since_probe = 0
+
+
+def best_width(products: Sequence[float], costs: Costs) -> tuple[int, float]:
+    """The width 1.. with the highest rate, and that rate in tokens/s."""
+    best, best_rate, tokens = 1, 0.0, 1.0
+    for width, chance in enumerate(products[: len(costs.verify) - 1], start=1):
+        tokens += chance
+        rate = tokens / (costs.draft + costs.verify[width])
+        if rate > best_rate:
+            best, best_rate = width, rate
+    return best, best_rate

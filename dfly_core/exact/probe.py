@@ -1,0 +1,207 @@
+"""Each part of the model, a block of rows against single rows, all bits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx_lm.models.activations import swiglu
+
+from dfly_core.exact.findings import AttentionFinding, LinearFinding
+from dfly_core.model.routes import (
+    BOUNDS,
+    LinearRoute,
+    attend,
+    can_tile,
+    chunk,
+    native,
+    rows,
+    segment,
+    shape_of,
+    split_attend,
+    tile,
+)
+from dfly_core.model.target import Target
+
+TIMED_MODULES = 4  # of one shape, timed in one go: the device's latency is shared among them
+TIMED_TIMES = 2
+KINDS = ("even", "wide", "spiked")
+
+# Context rows before a probed block of attention, within one segment: both its ends, and
+# places between of every kind of remainder.
+BASES = (0, 2, 7, 15, 32, 63, 100, 181, 248, 330, 511, 700, 903, 1015, 1500, 2040, 3001, 4087)
+BEYOND = (4500, 6001, 9000, 12000, 20000, 30001, 45000, 70000)
+
+
+def same_bits(a: mx.array, b: mx.array) -> mx.array:
+    """Whether all bits agree; lazy, so that many can be asked at once."""
+    kinds = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32}
+    return mx.array_equal(a.view(kinds[a.dtype.size]), b.view(kinds[b.dtype.size]))
+
+
+def all_true(flags: Sequence[mx.array]) -> bool:
+    """Fetch many answers in one go."""
+    return bool(mx.all(mx.stack(list(flags))).item()) if flags else True
+
+
+def activations(kind: str, shape: Sequence[int], dtype: mx.Dtype, seed: int) -> mx.array:
+    """Inputs like a model's: even, of very different magnitudes, or with a few large channels."""
+    key, other = mx.random.split(mx.random.key(seed))
+    noise = mx.random.normal(shape, key=key)
+    if kind == "wide":
+        noise = noise * mx.exp(2.0 * mx.random.normal(shape, key=other))
+    if kind == "spiked":
+        noise = mx.where(mx.random.uniform(shape=shape[-1:], key=other) < 0.02, 50.0, 1.0) * noise
+    return noise.astype(dtype)
+
+
+def linear_modules(target: Target) -> dict[str, list[nn.Module]]:
+    """The target's linear modules by shape, the head among them."""
+    found: dict[str, list[nn.Module]] = {}
+    for layer in target.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        names = (attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj)
+        for module in (*names, mlp.gate_proj, mlp.up_proj, mlp.down_proj):
+            found.setdefault(shape_of(module), []).append(module)
+    found.setdefault(shape_of(target.head_module), []).append(target.head_module)
+    return found
+
+
+def probe_linear(modules: list[nn.Module], most: int, dtype: mx.Dtype) -> list[LinearFinding]:
+    """One shape at 2..most rows; every route on three kinds of activations, then timed."""
+    shape, module = shape_of(modules[0]), modules[0]
+    columns = int(shape.split("x", 1)[0])
+    inputs = [activations(kind, (1, most, columns), dtype, i) for i, kind in enumerate(KINDS)]
+    alone = [[native(module, x[:, i : i + 1]) for i in range(most)] for x in inputs]
+    expected = [mx.concatenate(one, axis=1) for one in alone]
+    mx.eval(expected)
+    exact: dict[int, list[LinearRoute]] = {}
+    sizes = {1}
+    for count in range(2, most + 1):
+        exact[count] = []
+        for name, call in _linear_routes(module, frozenset(sizes)).items():
+            flags = [
+                same_bits(call(module, x[:, :count]), want[:, :count])
+                for x, want in zip(inputs, expected, strict=True)
+            ]
+            if all_true(flags):
+                exact[count].append(name)
+        if "native" in exact[count]:
+            sizes.add(count)
+    out = []
+    for count, names in exact.items():
+        if "native" in names:
+            # Cutting up a call that is exact as it is can't pay; sharing tiles can.
+            names = [name for name in names if name in ("native", "tile")]
+        seconds = [_time(modules, count, columns, name, frozenset(sizes), dtype) for name in names]
+        out.append(LinearFinding(shape, count, tuple(names), tuple(seconds)))
+    return out
+
+
+LinearCall = Callable[[nn.Module, mx.array], mx.array]
+
+
+def _linear_routes(module: nn.Module, sizes: frozenset[int]) -> dict[LinearRoute, LinearCall]:
+    routes: dict[LinearRoute, LinearCall] = {"native": native}
+    if max(sizes) > 1:
+        routes["chunk"] = lambda m, x: chunk(m, x, sizes)
+    if can_tile(module):
+        routes["tile"] = tile
+    return routes | {"rows": rows}
+
+
+def _time(
+    modules: list[nn.Module],
+    count: int,
+    columns: int,
+    name: LinearRoute,
+    sizes: frozenset[int],
+    dtype: mx.Dtype,
+) -> float:
+    """Seconds of one module's call, the best of a few."""
+    x = activations("even", (1, count, columns), dtype, 0)
+    call = _linear_routes(modules[0], sizes)[name]
+    timed = modules[:TIMED_MODULES]
+    best = float("inf")
+    for _ in range(TIMED_TIMES):
+        start = time.perf_counter()
+        mx.eval([call(module, x) for module in timed])
+        best = min(best, time.perf_counter() - start)
+    return best / len(timed)
+
+
+def bases(limit: int, most: int) -> Iterator[tuple[int, int]]:
+    """(segment, context rows) pairs to probe attention at: blocks that lie in one segment."""
+    edges = [e for b in BOUNDS for e in (b - 1, b - most - 1)]
+    for before in sorted({*BASES, *BEYOND, *edges, limit - most}):
+        inside = segment(before + 1) == segment(before + most)
+        if 0 <= before <= limit - most and inside:
+            yield segment(before + 1), before
+
+
+def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFinding]:
+    """Native blocks of 2..most rows against single rows, segment by segment."""
+    attention = target.layers[0].self_attn
+    heads, kv_heads = attention.n_heads, attention.n_kv_heads
+    size = attention.q_proj.weight.shape[0] // heads
+    found: dict[int, set[int]] = {}
+    seen: dict[int, list[int]] = {}
+    for index, (where, before) in enumerate(bases(limit, most)):
+        exact = found.setdefault(where, set(range(2, most + 1)))
+        seen.setdefault(where, []).append(before + 1)
+        kind = KINDS[index % len(KINDS)]
+        shapes = ((heads, most), (kv_heads, before + most), (kv_heads, before + most))
+        queries, keys, values = (
+            activations(kind, (1, *shape, size), target.dtype, 7 * index + i)
+            for i, shape in enumerate(shapes)
+        )
+        alone = split_attend(
+            queries, keys, values, attention.scale, [(i, i + 1) for i in range(most)]
+        )
+        for count in sorted(exact):
+            upto = before + count
+            block = attend(
+                queries[:, :, :count], keys[:, :, :upto], values[:, :, :upto], attention.scale
+            )
+            if not all_true([same_bits(block, alone[:, :, :count])]):
+                exact.discard(count)
+    return [
+        AttentionFinding(where, tuple(sorted(rows)), tuple(seen[where]))
+        for where, rows in found.items()
+    ]
+
+
+def probe_operations(target: Target, most: int) -> list[tuple[str, tuple[int, ...]]]:
+    """What has no detour (norms, rope, the gate): the row counts at which it was bit-equal."""
+    layer: Any = target.layers[0]
+    attention, hidden = layer.self_attn, target.layers[0].input_layernorm.weight.shape[0]
+    size = attention.q_proj.weight.shape[0] // attention.n_heads
+    x = activations("wide", (1, most, hidden), target.dtype, 1)
+    split = activations("wide", (1, attention.n_heads, most, size), target.dtype, 2)
+
+    def rope(at: int) -> Callable[[mx.array, int], mx.array]:
+        return lambda part, first: attention.rope(part, offset=at + first)
+
+    checks: dict[str, tuple[Callable[[mx.array, int], mx.array], mx.array, int]] = {
+        "norm": (lambda part, _: layer.input_layernorm(part), x, 1),
+        "gate": (lambda part, _: swiglu(part, part), x, 1),
+        "rope": (rope(0), split, 2),
+        "rope far on": (rope(1000), split, 2),
+    }
+    if "q_norm" in attention:
+        checks["head norm"] = (lambda part, _: attention.q_norm(part), split, 2)
+    out = []
+    for name, (call, rows_in, axis) in checks.items():
+        pieces = mx.split(rows_in, most, axis=axis)
+        alone = mx.concatenate([call(p, i) for i, p in enumerate(pieces)], axis=axis)
+        good = []
+        for count in range(2, most + 1):
+            block = call(mx.concatenate(list(pieces[:count]), axis=axis), 0)
+            want = mx.concatenate(list(mx.split(alone, most, axis=axis)[:count]), axis=axis)
+            if all_true([same_bits(block, want)]):
+                good.append(count)
+        out.append((name, tuple(good)))
+    return out

@@ -1,0 +1,86 @@
+"""The one list of what this program can do: a job is a generator of events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import mlx.core as mx
+
+from dfly_core.convert.convert import convert
+from dfly_core.engine.calibrate import measure_costs
+from dfly_core.engine.context import Context
+from dfly_core.engine.generate import generate
+from dfly_core.exact.verdict import prepare
+from dfly_core.model.pair import Pair, load_pair
+from dfly_core.model.prompt import prompt_ids
+from dfly_core.records.commands import Convert, Generate, Job, Load
+from dfly_core.records.errors import Usage
+from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
+from dfly_core.records.loaded import Costs, Verdict
+from dfly_core.records.stats import Stats
+from dfly_core.records.step import Finish
+
+Cancelled = Callable[[], bool]
+
+
+def with_costs(verdict: Verdict, costs: Costs) -> Verdict:
+    """A verdict with the costs of today, not of the day the self-test ran."""
+    if verdict.taken == "exact":
+        exact = costs.verify[: verdict.exact_width + 1]
+        return replace(verdict, cost_exact=exact, cost_draft=costs.draft)
+    return replace(verdict, cost_native=costs.verify, cost_draft=costs.draft)
+
+
+class Program:
+    """Holds the loaded pair and the conversation's context between jobs."""
+
+    def __init__(self) -> None:
+        self._pair: Pair | None = None
+        self._context: Context | None = None
+        self._costs: Costs | None = None
+
+    def run(self, job: Job, cancelled: Cancelled) -> Iterator[Event]:
+        """Do one job; yields its events, the closing one last; raises DflyError."""
+        if isinstance(job, Load):
+            yield from self._load(job)
+        elif isinstance(job, Generate):
+            yield from self._generate(job, cancelled)
+        elif isinstance(job, Convert):
+            yield from convert(job, cancelled)
+        else:
+            raise Usage(f"{type(job).__name__} is not something this version can do")
+
+    def _load(self, job: Load) -> Iterator[Event]:
+        yield Progress("load", job.model or "embedded pair", 0, 1, "models")
+        # The old pair goes first: two 8B models at once would not fit most machines.
+        self._pair = self._context = None
+        mx.clear_cache()
+        self._pair = load_pair(job)
+        self._context = Context(self._pair)
+        verdict = yield from prepare(self._pair, job.verify)
+        self._costs = measure_costs(self._pair)
+        if verdict is not None and self._costs is not None:
+            verdict = with_costs(verdict, self._costs)
+        yield Loaded(self._pair.info, verdict)
+
+    def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:
+        if self._pair is None or self._context is None:
+            raise Usage("no model is loaded", "load one first")
+        begun = time.perf_counter()
+        mx.reset_peak_memory()
+        context, options = self._context, job.options
+        ids = prompt_ids(self._pair.tokenizer, job.messages, options.thinking)
+        stats = Stats(prompt_tokens=len(ids), reused_tokens=context.common(ids))
+        finish: Finish = "cancelled"
+        for event in generate(context, ids, options, cancelled, costs=self._costs):
+            if isinstance(event, Progress):
+                yield event
+                continue
+            stats = stats.add(event)
+            if event.index == 0:
+                stats = replace(stats, time_to_first_token=time.perf_counter() - begun)
+            finish = event.finish or finish
+            yield Stepped(event)
+        yield Generated(stats, finish, len(context.ids), mx.get_peak_memory())

@@ -1,0 +1,79 @@
+"""Where a model lies: a folder, the embedded pair, or a hub repository (fetched or cached)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dfly_core.records.errors import DflyError, Missing, Refused, Unavailable
+
+EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_FILES = ["*.json", "model*.safetensors", "*.jinja", "*.txt", "tokenizer.model", "License*"]
+
+
+def locate(name: str, revision: str | None = None) -> Path:
+    """The folder of a model named by path or hub id; downloads what is not cached.
+
+    Raises Missing, Refused or Unavailable with one remedy.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_file():
+        raise Refused(f"{name} is a file where a model folder is needed", "name its folder")
+    if name.startswith(("/", "./", "../", "~")) or not _HUB_ID.fullmatch(name):
+        raise Missing(f"no folder {name}", "name a model folder or a hub id such as owner/model")
+    return _from_hub(name, revision)
+
+
+def _from_hub(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        cached = snapshot_download(
+            name, revision=revision, allow_patterns=_FILES, local_files_only=True
+        )
+        if any(Path(cached).glob("model*.safetensors")):
+            return Path(cached)
+    except LocalEntryNotFoundError:
+        pass
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=_FILES))
+    except Exception as error:
+        raise hub_fault(name, revision, error) from error
+
+
+def hub_fault(name: str, revision: str | None, error: Exception) -> DflyError:
+    """One line and one remedy for whatever the hub client raised."""
+    from huggingface_hub import constants, errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return Refused(
+            f"{name} is gated", "accept its terms on the hub and log in with `hf auth login`"
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return Missing(f"{name} has no revision {revision}", "check the revision")
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return Missing(
+            f"no model {name} on the hub, or it is private",
+            "check the name; for a private one log in with `hf auth login`",
+        )
+    if isinstance(error, errors.HfHubHTTPError):
+        status = error.response.status_code
+        if status == 401:
+            return Refused(
+                f"the hub does not take your token ({name})", "run `hf auth login` again"
+            )
+        return Unavailable(f"the hub answers {status} for {name}", "try again later")
+    if isinstance(error, errors.LocalEntryNotFoundError):
+        return Unavailable(
+            f"{name} is not in the local cache and the hub can't be reached",
+            "connect to the network, or name a folder that holds the model",
+        )
+    said = str(error).partition("\n")[0]
+    return Unavailable(
+        f"{name} could not be fetched from {constants.ENDPOINT} ({type(error).__name__}: {said})",
+        "check the network, and HF_ENDPOINT if you set it",
+    )

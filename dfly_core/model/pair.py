@@ -1,0 +1,316 @@
+"""A target and its drafter: do they fit (told before anything large is read), and load them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.utils import tree_reduce
+from mlx_lm.utils import load_model
+
+from dfly_core.model.config import (
+    DEFAULT_TARGET,
+    DrafterConfig,
+    drafter_config,
+    read_config,
+    tensor_shapes,
+)
+from dfly_core.model.drafter import Drafter, split_correction
+from dfly_core.model.locate import EMBEDDED, locate
+from dfly_core.model.prompt import Tokenizer, load_tokenizer, stop_ids
+from dfly_core.model.routes import Routes
+from dfly_core.model.target import Target, check_family
+from dfly_core.records.commands import Load
+from dfly_core.records.errors import Missing, Refused
+from dfly_core.records.loaded import PairInfo, Verdict
+
+GROUP = 64  # quantisation group, mlx-lm's default
+
+
+@dataclass
+class Pair:
+    """The loaded models, the tokenizer, and their facts.
+
+    `routes` and `verdict` come from the self-test (`dfly_core.exact`): without them blocks
+    run as mlx-lm runs them and nothing is known about their bits. `distrust` makes the next
+    load test again.
+    """
+
+    target: Target
+    drafter: Drafter | None
+    tokenizer: Tokenizer
+    stop_ids: frozenset[int]
+    info: PairInfo
+    target_folder: Path
+    draft_folder: Path | None
+    routes: Routes | None = None
+    verdict: Verdict | None = None
+    distrust: Callable[[], None] = lambda: None
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Ids -> text, special tokens included, nothing tidied."""
+        return str(
+            self.tokenizer.decode(
+                list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+        )
+
+    @property
+    def block_size(self) -> int:
+        """K; 1 when there is no drafter."""
+        return self.drafter.config.block_size if self.drafter else 1
+
+    @property
+    def widest(self) -> int:
+        """Proposals that may be verified at once: K-1, or fewer where more would not be exact."""
+        most = self.block_size - 1
+        return most if self.verdict is None else min(most, self.verdict.width)
+
+
+def load_pair(request: Load) -> Pair:
+    """Load what was asked for; raises Refused or Missing before anything large is read."""
+    target_folder, draft_folder = find_pair(request)
+    target_config = read_config(target_folder)
+    config = check_fit(target_folder, target_config, draft_folder)
+    _check_weights_there(target_folder)
+    tokenizer = load_tokenizer(target_folder)
+    target = load_target(target_folder, config.target_layer_ids if config else ())
+    drafter = None
+    if draft_folder is not None and config is not None:
+        drafter = load_drafter(draft_folder, config, target.dtype, request.draft_bits)
+    return Pair(
+        target=target,
+        drafter=drafter,
+        tokenizer=tokenizer,
+        stop_ids=stop_ids(target_folder, target_config, tokenizer),
+        info=describe(request, target, drafter),
+        target_folder=target_folder,
+        draft_folder=draft_folder,
+    )
+
+
+def find_pair(request: Load) -> tuple[Path, Path | None]:
+    """The two folders a request means; downloads hub ids that are not cached."""
+    if request.model is None and request.draft is None:
+        drafter = None if request.no_draft else EMBEDDED / "drafter"
+        return EMBEDDED / "target", drafter
+    if request.model is None and not request.no_draft:
+        model = DEFAULT_TARGET
+    elif request.model is None:
+        return EMBEDDED / "target", None
+    else:
+        model = request.model
+    # The drafter first: it is the smaller one, and more often the one that does not fit.
+    draft = None if request.no_draft or request.draft is None else locate(request.draft)
+    return locate(model), draft
+
+
+def check_fit(
+    target_folder: Path, target_config: dict[str, Any], draft_folder: Path | None
+) -> DrafterConfig | None:
+    """The drafter's config if the two fit; raises Refused naming both values and the remedy."""
+    check_family(target_config)
+    if draft_folder is None:
+        return None
+    config = drafter_config(read_config(draft_folder), f"{draft_folder.name}/config.json")
+    pairs = (
+        ("layers", config.target_num_hidden_layers, target_config.get("num_hidden_layers")),
+        ("hidden size", config.target_hidden_size, target_config.get("hidden_size")),
+        ("hidden size", config.hidden_size, target_config.get("hidden_size")),
+        ("vocabulary", config.vocab_size, target_config.get("vocab_size")),
+    )
+    for what, wanted, found in pairs:
+        if wanted != found:
+            raise Refused(
+                f"the drafter was made for a target with {what} {wanted}, "
+                f"{target_folder.name} has {found}",
+                "choose the target this drafter was trained for, or its own drafter",
+            )
+    _check_drafter_tensors(draft_folder, config)
+    return config
+
+
+def _check_drafter_tensors(folder: Path, config: DrafterConfig) -> None:
+    shapes = header_shapes(folder)
+    foreign = sorted(n for n in shapes if n.startswith(("context_proj.", "final_norm.")))
+    if foreign:
+        raise Refused(
+            f"{folder} holds an unconverted drafter (tensor {foreign[0]})", _convert_remedy(folder)
+        )
+    if "layer_fusion_weights" not in shapes:
+        raise Refused(
+            f"{folder} has no layer_fusion_weights: it is no DFly drafter",
+            "DFlash, DSpark and Eagle drafters are other designs; choose a DFly one",
+        )
+    packed = config.quantization is not None
+    for name, shape in tensor_shapes(config).items():
+        found = shapes.pop(name, None)
+        if found is None:
+            raise Refused(f"{folder}: tensor {name} is missing", "convert the checkpoint again")
+        stem = name.removesuffix(".weight")
+        if packed and f"{stem}.scales" in shapes:
+            for part in ("scales", "biases"):
+                shapes.pop(f"{stem}.{part}", None)
+            same = found[0] == shape[0]
+        else:
+            same = found == shape
+        if not same:
+            raise Refused(
+                f"{folder}: tensor {name} has shape {list(found)}, the config implies "
+                f"{list(shape)}",
+                "take config.json and weights from one conversion",
+            )
+    if shapes:
+        raise Refused(
+            f"{folder}: tensor {sorted(shapes)[0]} belongs to no part of a DFly drafter",
+            "convert the checkpoint again",
+        )
+
+
+def _convert_remedy(folder: Path) -> str:
+    return f"run `dfly-mlx convert --draft {folder} --output NEW_FOLDER` and use NEW_FOLDER"
+
+
+def header_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of all tensors in a folder's model*.safetensors; reads headers only."""
+    files = sorted(folder.glob("model*.safetensors"))
+    if not files:
+        if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
+            raise Refused(f"{folder} holds an unconverted drafter", _convert_remedy(folder))
+        raise Missing(f"no model.safetensors in {folder}", "name a converted drafter")
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                (length,) = struct.unpack("<Q", file.read(8))
+                if length > min(path.stat().st_size, 100_000_000):
+                    raise ValueError("its header is longer than the file")
+                header = json.loads(file.read(length))
+                header.pop("__metadata__", None)
+                shapes |= {name: tuple(entry["shape"]) for name, entry in header.items()}
+                end = max((e["data_offsets"][1] for e in header.values()), default=0)
+            if path.stat().st_size < 8 + length + end:
+                raise ValueError("the file is cut short")
+        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+            raise Refused(f"{path} can't be read ({error})", "download or convert it again") from (
+                error
+            )
+    return shapes
+
+
+def _check_weights_there(folder: Path) -> None:
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        missing = sorted(name for name in names if not (folder / name).is_file())
+        if missing:
+            raise Missing(f"{folder} lacks {missing[0]}", "download the model again")
+    elif not any(folder.glob("model*.safetensors")):
+        raise Missing(f"no model*.safetensors in {folder}", "name a model folder in MLX format")
+    header_shapes(folder)
+
+
+def load_target(folder: Path, taps: tuple[int, ...]) -> Target:
+    """mlx-lm's model of a folder; on the CPU backend 16-bit values are widened to float32.
+
+    Widening keeps every weight's value and is about eight times faster there; the baseline
+    runs on the same widened model, so parity compares like with like.
+    """
+    try:
+        model, config = load_model(folder, lazy=True)
+    except (ValueError, KeyError, TypeError, OSError, RuntimeError) as error:
+        raise Refused(f"{folder} can't be loaded ({error})", "download the model again") from error
+    if mx.default_device() == mx.Device(mx.cpu):
+        model.set_dtype(mx.float32)
+    target = Target(model, config, taps)
+    mx.eval(model.parameters())
+    return target
+
+
+def load_drafter(
+    folder: Path, config: DrafterConfig, dtype: mx.Dtype, bits: int | None = None
+) -> Drafter:
+    """A converted drafter with activations in the target's dtype, quantised to `bits` if asked."""
+    weights: dict[str, mx.array] = {}
+    for path in sorted(folder.glob("model*.safetensors")):
+        weights |= mx.load(str(path))  # type: ignore[arg-type]
+    return build_drafter(weights, config, dtype, bits)
+
+
+def build_drafter(
+    weights: Mapping[str, mx.array],
+    config: DrafterConfig,
+    dtype: mx.Dtype,
+    bits: int | None = None,
+) -> Drafter:
+    """A drafter from tensors in MLX names; Refused when it is stored with other `bits`."""
+    drafter = Drafter(config)
+    run_weights = split_correction(dict(weights))
+    stored = config.quantization
+    if stored is not None:
+        if bits is not None and bits != stored.get("bits"):
+            raise Refused(
+                f"the drafter is stored with {stored.get('bits')} bits, {bits} were asked for",
+                "convert the 16-bit checkpoint again, or leave --draft-bits out",
+            )
+        nn.quantize(
+            drafter,
+            group_size=int(stored["group_size"]),
+            bits=int(stored["bits"]),
+            class_predicate=lambda path, _: f"{path}.scales" in run_weights,
+        )
+    drafter.load_weights(list(run_weights.items()), strict=True)
+    drafter.set_dtype(dtype)
+    if stored is None and bits is not None:
+        nn.quantize(drafter, group_size=GROUP, bits=bits, class_predicate=_can_quantize)
+    # The shares of the taps are made in float32 whatever the rest is.
+    drafter.layer_fusion_weights = drafter.layer_fusion_weights.astype(mx.float32)
+    mx.eval(drafter.parameters())
+    return drafter
+
+
+def _can_quantize(_: str, module: nn.Module) -> bool:
+    return isinstance(module, nn.Linear) and module.weight.shape[-1] % GROUP == 0
+
+
+def _nbytes(module: nn.Module | None) -> int:
+    return tree_reduce(lambda n, a: n + a.nbytes, module.parameters(), 0) if module else 0
+
+
+def _bits(module: nn.Module | None) -> int | None:
+    found = [m.bits for m in module.modules() if hasattr(m, "bits")] if module else []
+    return min(found) if found else None
+
+
+def describe(request: Load, target: Target, drafter: Drafter | None) -> PairInfo:
+    """The loaded models in plain words."""
+    args = target.model.args
+    head_dim = args.head_dim or args.hidden_size // args.num_attention_heads
+    config = drafter.config if drafter else None
+    layers = len(target.layers) * args.num_key_value_heads * head_dim
+    if config:
+        layers += config.num_hidden_layers * config.num_key_value_heads * config.head_dim
+    embedded = request.model is None and (request.draft is None or request.no_draft)
+    draft = request.draft or "embedded"
+    return PairInfo(
+        model="embedded" if embedded else request.model or DEFAULT_TARGET,
+        draft=draft if drafter else None,
+        embedded=embedded,
+        block_size=config.block_size if config else 1,
+        taps=target.taps,
+        context_limit=target.context_limit,
+        vocab_size=args.vocab_size,
+        target_layers=len(target.layers),
+        target_dtype=str(target.dtype).removeprefix("mlx.core."),
+        target_bits=_bits(target.model),
+        draft_bits=_bits(drafter),
+        target_bytes=_nbytes(target.model),
+        draft_bytes=_nbytes(drafter),
+        kv_bytes_per_token=2 * layers * target.dtype.size,
+    )

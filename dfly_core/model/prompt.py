@@ -1,0 +1,82 @@
+"""Messages -> token ids, by the tokenizer's own chat template; and the ids that end an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from dfly_core.records.commands import Message
+from dfly_core.records.errors import Refused
+
+
+class Tokenizer(Protocol):
+    """What the engine needs of a tokenizer (transformers' interface)."""
+
+    chat_template: Any
+    eos_token_id: int | None
+
+    def apply_chat_template(self, conversation: Any, **options: Any) -> Any:
+        """Render a conversation."""
+
+    def decode(self, token_ids: Sequence[int], **options: Any) -> Any:
+        """Ids -> text."""
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a model folder; raises Refused when there is none that can be read."""
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # its advice (on long prompts, say) is not for our users
+
+    try:
+        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except Exception as error:
+        raise Refused(
+            f"the tokenizer in {folder} can't be read ({type(error).__name__})",
+            "download the model again",
+        ) from error
+
+
+def prompt_ids(
+    tokenizer: Tokenizer, messages: Sequence[Message], thinking: bool = False
+) -> list[int]:
+    """The ids of a conversation, ready for the answer; no-thinking unless asked."""
+    if tokenizer.chat_template is None:
+        raise Refused(
+            "this model's tokenizer has no chat template", "take an instruction-tuned model"
+        )
+    try:
+        ids = tokenizer.apply_chat_template(
+            [{"role": m.role, "content": m.content} for m in messages],
+            add_generation_prompt=True,
+            enable_thinking=thinking,
+            tokenize=True,
+            return_dict=False,
+        )
+    except Exception as error:
+        raise Refused(f"the model's chat template refuses this conversation ({error})") from error
+    return [int(i) for i in ids]
+
+
+def stop_ids(folder: Path, config: dict[str, Any], tokenizer: Tokenizer) -> frozenset[int]:
+    """Ids that end an answer: those of generation_config, config and tokenizer together."""
+    found: set[int] = set()
+    sources = [config]
+    path = folder / "generation_config.json"
+    if path.is_file():
+        try:
+            sources.append(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise Refused(f"{path} can't be read ({error})", "download it again") from error
+    for source in sources:
+        value = source.get("eos_token_id")
+        if isinstance(value, int):
+            found.add(value)
+        elif isinstance(value, list):
+            found |= {int(i) for i in value}
+    if tokenizer.eos_token_id is not None:
+        found.add(int(tokenizer.eos_token_id))
+    return frozenset(found)

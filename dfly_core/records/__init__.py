@@ -1,0 +1,1 @@
+"""Plain facts that cross every border; standard library only."""

@@ -1,0 +1,123 @@
+"""What a job says. Every job ends with exactly one of its closing events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dfly_core.records.loaded import PairInfo, Verdict
+from dfly_core.records.stats import Stats
+from dfly_core.records.step import Finish, Step
+
+PROTOCOL = 1
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The worker's first words."""
+
+    protocol: int
+    version: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stage is. `unit` is "bytes", "tokens", "tensors", "shapes"...; total 0 is unknown.
+
+    `rate` is units per second over the stage so far, None before it can be told.
+    """
+
+    stage: str
+    item: str
+    done: int
+    total: int
+    unit: str
+    rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Ends a load."""
+
+    pair: PairInfo
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """One decoding step."""
+
+    step: Step
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Ends an answer."""
+
+    stats: Stats
+    finish: Finish
+    context_used: int
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Ends a conversion; the report is described in `dfly_core.convert`."""
+
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rowed:
+    """One finished benchmark row, as it stands in the report file."""
+
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Benchmarked:
+    """Ends a benchmark: where the report lies, rows published and withheld, rows not run."""
+
+    path: str
+    published: int
+    withheld: int
+    left: int
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Ends an examination: the page as data; `healthy` says whether chat would work."""
+
+    page: dict[str, Any]
+    healthy: bool
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """Ends a job that was cancelled before it had a result."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Ends a job that could not be done. `detail` is the traceback, for --debug only."""
+
+    kind: str
+    what: str
+    remedy: str
+    detail: str = ""
+
+
+Event = (
+    Hello
+    | Progress
+    | Loaded
+    | Stepped
+    | Generated
+    | Converted
+    | Rowed
+    | Benchmarked
+    | Examined
+    | Cancelled
+    | Failed
+)
+CLOSING = (Loaded, Generated, Converted, Benchmarked, Examined, Cancelled, Failed)

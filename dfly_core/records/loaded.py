@@ -1,0 +1,66 @@
+"""What was loaded, what was checked about it, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+VerifyMode = Literal["exact", "fast", "auto"]
+
+
+@dataclass(frozen=True)
+class PairInfo:
+    """The loaded models in plain words. Sizes are bytes; `draft` is None for a target alone."""
+
+    model: str
+    draft: str | None
+    embedded: bool
+    block_size: int
+    taps: tuple[int, ...]
+    context_limit: int
+    vocab_size: int
+    target_layers: int
+    target_dtype: str
+    target_bits: int | None
+    draft_bits: int | None
+    target_bytes: int
+    draft_bytes: int
+    kv_bytes_per_token: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Measured seconds on this machine: one plain step, one draft, one verification.
+
+    `verify[w]` is the time of a verification of w proposals (w+1 rows), for w = 0..K-1.
+    """
+
+    plain: float
+    verify: tuple[float, ...]
+    draft: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the self-test found; it never says more than `checked`.
+
+    `routes` maps a shape of work ("linear 4096x4096 q4/64", "attention keys<1024") to the
+    route chosen for it. `exact_width` is the widest block of proposals whose verification was
+    seen bit-equal to single rows: 0 means none. Costs are seconds by number of verified rows,
+    index 0 for one row. `taken` is the mode in force (auto has chosen), `width` the widest
+    block of proposals it allows.
+    """
+
+    machine: str
+    model: str
+    mode: VerifyMode
+    route: str
+    routes: tuple[tuple[str, str], ...]
+    exact_width: int
+    cost_exact: tuple[float, ...]
+    cost_native: tuple[float, ...]
+    cost_draft: float | None
+    checked: tuple[str, ...]
+    words: str
+    taken: Literal["exact", "fast"] = "exact"
+    width: int = 0

@@ -1,0 +1,121 @@
+"""The engine as a child process: commands in on stdin, events out on the old stdout.
+
+One thread owns MLX and runs one job at a time; a reader thread takes commands, sets the
+cancel flag, and ends the process when its input ends, so that no orphan is left.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import traceback
+from typing import BinaryIO
+
+from dfly_core import __version__
+from dfly_core.records.commands import Cancel, Close, Command, Job
+from dfly_core.records.errors import Busy, DflyError
+from dfly_core.records.events import CLOSING, PROTOCOL, Event, Failed, Hello
+from dfly_core.records.visible import one_line
+from dfly_core.records.wire import Envelope, WireError, decode, encode
+
+
+class Worker:
+    """Reads, runs, answers."""
+
+    def __init__(self, commands: BinaryIO, events: BinaryIO) -> None:
+        self._commands = commands
+        self._events = events
+        self._writing = threading.Lock()
+        self._jobs: queue.SimpleQueue[tuple[int, Job] | None] = queue.SimpleQueue()
+        self._state = threading.Lock()
+        self._running: int | None = None
+        self._cancelled: set[int] = set()
+
+    def serve(self) -> None:
+        """Say Hello, then work until Close or the end of input."""
+        self._say(0, Hello(PROTOCOL, __version__))
+        threading.Thread(target=self._read, daemon=True, name="commands").start()
+        program = None
+        while (item := self._jobs.get()) is not None:
+            # MLX is imported with the first job, after the Hello: the app paints meanwhile.
+            if program is None:
+                from dfly_core.jobs import Program
+
+                program = Program()
+            number, job = item
+            try:
+                for event in program.run(job, lambda n=number: n in self._cancelled):  # type: ignore[misc]
+                    self._say(number, event)
+            except DflyError as error:
+                self._fail(number, error.kind, error.what, error.remedy)
+            except Exception as error:  # noqa: BLE001  a job's fault must not end the engine
+                self._fail(
+                    number,
+                    "unexpected",
+                    f"{type(error).__name__}: {one_line(str(error))}",
+                    "please report it with the log",
+                )
+
+    def _read(self) -> None:
+        while line := self._commands.readline():
+            try:
+                self._take(decode(line))
+            except WireError as error:
+                self._say(0, Failed(error.kind, error.what, error.remedy))
+        # The parent is gone or has closed us; whatever runs now has no one to tell.
+        os._exit(0)
+
+    def _take(self, envelope: Envelope) -> None:
+        body: Command | Event = envelope.body
+        if isinstance(body, Cancel):
+            self._cancelled.add(body.target)
+        elif isinstance(body, Close):
+            self._jobs.put(None)
+        elif isinstance(body, Job):
+            with self._state:
+                busy = self._running
+                if busy is None:
+                    self._running = envelope.job
+            if busy is None:
+                self._jobs.put((envelope.job, body))
+            else:
+                error = Busy(f"job {busy} is running", "wait for it or stop it")
+                self._say(envelope.job, Failed(error.kind, error.what, error.remedy))
+        else:
+            raise WireError(f"{type(body).__name__} is no command")
+
+    def _fail(self, number: int, kind: str, what: str, remedy: str) -> None:
+        detail = traceback.format_exc()
+        print(detail, file=sys.stderr, flush=True)  # noqa: T201  the log is this process's stderr
+        self._say(number, Failed(kind, what, remedy, detail))
+
+    def _say(self, job: int, event: Event) -> None:
+        if isinstance(event, CLOSING):
+            with self._state:
+                # Before the news goes out, or whoever hears it and asks at once meets "busy".
+                if self._running == job:
+                    self._running = None
+                self._cancelled.discard(job)
+        try:
+            with self._writing:
+                self._events.write(encode(job, event))
+                self._events.flush()
+        except BrokenPipeError:
+            os._exit(0)
+
+
+def main() -> None:
+    """Serve on this process's pipes; anything else that prints lands in the log, not the stream."""
+    private = os.dup(1)
+    os.dup2(2, 1)
+    with os.fdopen(private, "wb") as events:
+        Worker(sys.stdin.buffer, events).serve()
+    # The reader thread still waits inside stdin; a tidy interpreter exit would abort on its lock.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

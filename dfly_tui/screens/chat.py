@@ -1,0 +1,226 @@
+"""The chat screen: head, conversation, composer, live panel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from dfly_core.records.events import Progress
+from dfly_tui.state.panel import PanelState
+from dfly_tui.talk import Talk
+from dfly_tui.text import line
+from dfly_tui.widgets.composer import Composer
+from dfly_tui.widgets.notice import Notice
+from dfly_tui.widgets.panel import Meter, Panel
+from dfly_tui.widgets.transcript import Transcript
+from dfly_tui.widgets.welcome import Welcome
+
+if TYPE_CHECKING:
+    from dfly_tui.app import DflyApp
+
+WIDE = 100  # columns from which the panel stands beside the chat
+LOW = 12  # rows below which everything but chat and composer goes
+
+
+class ChatScreen(Screen[None]):
+    """Shows `Talk` and sends it what the user says."""
+
+    app: DflyApp
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "Stop", id="chat.stop"),
+        Binding("tab", "example", "Example", id="chat.example", priority=True),
+        Binding("f2", "panel", "Panel", id="chat.panel"),
+        Binding("pageup", "page(-1)", "Scroll up", show=False, id="chat.page_up"),
+        Binding("pagedown", "page(1)", "Scroll down", show=False, id="chat.page_down"),
+    ]
+
+    DEFAULT_CSS = """
+    ChatScreen {
+        background: $background;
+        & > #head { height: 1; padding: 0 2; background: $foreground 6%; }
+        & > #head > #title { width: 1fr; height: 1; text-style: bold; }
+        & > #head > #pair { width: auto; height: 1; color: $foreground 70%; padding: 0 0 0 2; }
+        & #talk { width: 1fr; }
+        & #below { height: 1; padding: 0 2; color: $primary; display: none; }
+        &.-low > #head, &.-low Meter, &.-low > Footer { display: none; }
+        &.-low Composer { border: none; min-height: 1; max-height: 3; }
+        & > Footer { background: $background; }
+    }
+    """
+
+    def __init__(self, panel: PanelState) -> None:
+        super().__init__()
+        self.panel_state = panel
+        self.transcript = Transcript()
+        self.composer = Composer()
+        self.panel = Panel()
+        self.meter = Meter()
+        self.welcome = Welcome()
+        self.notice = Notice()
+        self.talk: Talk
+        self._dirty = True
+
+    def compose(self) -> ComposeResult:
+        """Head, body with the panel beside it, composer, keys."""
+        with Horizontal(id="head"):
+            yield Static(id="title")
+            yield Static(id="pair")
+        with Horizontal(id="body"):
+            with Vertical(id="talk"):
+                yield self.welcome
+                yield self.transcript
+                yield Static(id="below")
+                yield self.notice
+                yield self.meter
+                yield self.composer
+            yield self.panel
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """The composer has the keys."""
+        self.composer.focus()
+        self.replaced()
+        self.app.begin()
+
+    # What `Talk` calls.
+
+    def said(self) -> None:
+        """Turns were added."""
+        self._show_empty_or_not()
+        self.transcript.said()
+        self.notice.clear()
+        self._dirty = True
+        self.refresh_bindings()
+
+    def replaced(self) -> None:
+        """Another conversation, or one that lost turns."""
+        self._show_empty_or_not()
+        self.transcript.show(self.talk.chat)
+        said = [turn.text for turn in self.talk.chat.turns if turn.who == "user"]
+        self.composer.remember(said)
+        self.show_head()
+        self._dirty = True
+
+    def grew(self, text: str) -> None:
+        """The answer grew."""
+        self.transcript.feed(text)
+        self._dirty = True
+        self._show_below()
+
+    def settled(self) -> None:
+        """The answer ended."""
+        self.transcript.settle()
+        said = [turn.text for turn in self.talk.chat.turns if turn.who == "user"]
+        self.composer.remember(said)
+        self._dirty = True
+        self.show_head()
+        self.refresh_bindings()
+
+    def progressed(self, progress: Progress) -> None:
+        """The prompt is being read."""
+        self.show_head(f"reading {progress.done:,} of {progress.total:,} {progress.unit}")
+
+    def trouble(self, words: str) -> None:
+        """Something the user has to know."""
+        self.notice.say(words)
+
+    # What the app calls.
+
+    def tick(self) -> None:
+        """Paint the panel if anything changed."""
+        if self._dirty and self.is_attached:
+            self._dirty = False
+            self.panel.show(self.panel_state)
+            self.meter.show(self.panel_state)
+
+    def show_head(self, doing: str = "") -> None:
+        """Title on the left; pair and what it does on the right."""
+        self.query_one("#title", Static).update(line(self.talk.chat.shown_title))
+        self.query_one("#pair", Static).update(line(doing or self.app.pair_words))
+
+    def dirty(self) -> None:
+        """The panel's state changed."""
+        self._dirty = True
+
+    # What the user does.
+
+    @on(Composer.Sent)
+    def _send(self, event: Composer.Sent) -> None:
+        if self.app.say(event.text):
+            self.composer.set_draft("")
+            self.transcript.follow()
+
+    @on(Welcome.Picked)
+    def _picked(self, event: Welcome.Picked) -> None:
+        self.app.say(event.prompt)
+
+    @on(Composer.Followed)
+    def _follow(self) -> None:
+        self.transcript.follow()
+        self._show_below()
+
+    @on(Transcript.Moved)
+    def _moved(self) -> None:
+        self._show_below()
+
+    def action_stop(self) -> None:
+        """Stop the answer."""
+        self.talk.stop()
+
+    def action_example(self) -> None:
+        """Draft the next example."""
+        self.composer.set_draft(self.welcome.next_example())
+
+    def action_panel(self) -> None:
+        """Show or hide the panel."""
+        self.app.settings.panel = not self.app.settings.panel
+        self.app.save_settings()
+        self._arrange()
+
+    def action_page(self, by: int) -> None:
+        """Scroll the conversation while the composer keeps the keys."""
+        if by < 0:
+            self.transcript.action_page_up()
+        else:
+            self.transcript.action_page_down()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only the keys that do something now."""
+        if action == "stop":
+            return self.talk.answering
+        if action == "example":
+            # Else Tab is Textual's own: the next widget.
+            return not self.talk.chat.turns and self.composer.has_focus
+        return True
+
+    def on_resize(self) -> None:
+        """Give the panel the room there is."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        wide, low = self.size.width >= WIDE, self.size.height < LOW
+        shown = self.app.settings.panel
+        self.set_class(low, "-low")
+        self.panel.display = wide and not low and shown
+        self.meter.display = not self.panel.display and not low and shown
+        self._dirty = True
+        self.call_after_refresh(self.tick)
+
+    def _show_empty_or_not(self) -> None:
+        empty = not self.talk.chat.turns
+        self.welcome.display = empty
+        self.transcript.display = not empty
+
+    def _show_below(self) -> None:
+        below = self.query_one("#below", Static)
+        hidden = self.talk.answering and not self.transcript.following
+        if below.display != hidden:
+            below.update("New text below: End follows it again")
+            below.display = hidden

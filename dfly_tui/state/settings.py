@@ -1,0 +1,80 @@
+"""What the user chose, in one small file; a broken file costs the choices, not the start."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from dfly_core.records.wire import WireError, from_plain
+
+
+@dataclass
+class Settings:
+    """The choices that outlive a session; `EXPLAINED` has a line about each for the screen."""
+
+    model: str | None = None
+    draft: str | None = None
+    no_draft: bool = False
+    verify: str = "exact"
+    theme: str = "dfly-dark"
+    system: str = ""
+    max_tokens: int = 1024
+    width: int | None = None
+    temperature: float = 0.0
+    panel: bool = True
+    reduced_motion: bool = False
+    keys: dict[str, Any] = field(default_factory=dict)
+
+
+EXPLAINED: dict[str, str] = {
+    "model": "The target model: a folder or a hub id. Empty means the embedded pair.",
+    "draft": "The drafter for that target: a folder or a hub id.",
+    "no_draft": "Decode with the target alone, one token at a time.",
+    "verify": "exact: the answer equals the target alone. fast: cheapest check. auto: measured.",
+    "theme": "Colours. The ansi themes use the terminal's own sixteen.",
+    "system": "Told to the model before every new chat.",
+    "max_tokens": "The longest answer, in tokens.",
+    "width": "How many drafted tokens a step checks. Empty lets the engine measure and choose.",
+    "temperature": "0 always takes the likeliest token; higher is more varied and not comparable.",
+    "panel": "Show the live panel on wide terminals.",
+    "reduced_motion": "No animation, and fewer repaints while an answer streams.",
+    "keys": "Your own keys, as binding id and key names.",
+}
+
+
+def load_settings(path: Path) -> tuple[Settings, str]:
+    """The settings and, if the file could not be used, a line that says so."""
+    settings = Settings()
+    try:
+        plain = json.loads(path.read_text("utf-8"))
+        if not isinstance(plain, dict):
+            raise ValueError("not an object")
+    except FileNotFoundError:
+        return settings, ""
+    except (OSError, ValueError) as error:
+        return settings, f"Settings could not be read ({error}): the defaults are used"
+    kinds = get_type_hints(Settings)
+    bad = []
+    for name, value in plain.items():
+        if name not in kinds:
+            continue
+        try:
+            setattr(settings, name, from_plain(kinds[name], value, name))
+        except WireError:
+            bad.append(name)
+    said = f"Settings not understood, left at their defaults: {', '.join(bad)}" if bad else ""
+    return settings, said
+
+
+def save_settings(path: Path, settings: Settings) -> None:
+    """Write beside, sync, rename: a crash leaves the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".new")
+    with beside.open("w", encoding="utf-8") as file:
+        json.dump(asdict(settings), file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

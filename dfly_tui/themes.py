@@ -1,0 +1,44 @@
+"""Our two themes: calm, one accent colour; the rest are Textual's own."""
+
+from __future__ import annotations
+
+from textual.theme import Theme
+
+DARK = Theme(
+    name="dfly-dark",
+    primary="#7AB8D9",
+    secondary="#9AA7B0",
+    accent="#7AB8D9",
+    foreground="#D5DADF",
+    background="#15191D",
+    surface="#1B2025",
+    panel="#21272D",
+    success="#86C28B",
+    warning="#D9B36C",
+    error="#D97C7C",
+    variables={
+        "footer-key-foreground": "#7AB8D9",
+        "footer-description-foreground": "#8E989F",
+        "block-cursor-text-style": "none",
+    },
+)
+
+LIGHT = Theme(
+    name="dfly-light",
+    primary="#1F6F99",
+    secondary="#5A6871",
+    accent="#1F6F99",
+    foreground="#22292E",
+    background="#FAFAF8",
+    surface="#F1F1EE",
+    panel="#E9E9E5",
+    success="#2F7D3A",
+    warning="#8F6410",
+    error="#A83A3A",
+    dark=False,
+    variables={
+        "footer-key-foreground": "#1F6F99",
+        "footer-description-foreground": "#5A6871",
+        "block-cursor-text-style": "none",
+    },
+)

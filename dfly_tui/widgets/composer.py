@@ -1,0 +1,163 @@
+"""The composer: a multi-line draft; Enter sends, newline keys break the line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from dfly_core.records.visible import visible
+from dfly_tui.state.graphemes import first_glyph, last_glyph
+
+# "\n", CSI 106;5u, CSI 13;2u and CSI 27;2;13~ arrive under these names.
+NEWLINE_KEYS = ("ctrl+j", "shift+enter", "shift+\r", "alt+enter")
+LARGE = 8_000  # characters; a larger paste stays folded, or wrapping it would hold the screen
+
+
+class Composer(TextArea):
+    """The draft of the next message."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "Send", id="composer.send"),
+        Binding(",".join(NEWLINE_KEYS[:2]), "newline", "New line", id="composer.newline"),
+    ]
+
+    DEFAULT_CSS = """
+    Composer {
+        height: auto;
+        min-height: 3;
+        max-height: 10;
+        background: $background;
+        border: round $foreground 25%;
+        padding: 0 1;
+        scrollbar-size-vertical: 1;
+        &:focus { border: round $primary; }
+    }
+    """
+
+    @dataclass
+    class Sent(Message):
+        """The user sent this text."""
+
+        text: str
+
+    class Followed(Message):
+        """End was pressed where it has nothing to do in the draft."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            compact=False, highlight_cursor_line=False, placeholder="Ask something", id="composer"
+        )
+        self._folded: dict[str, str] = {}
+        self._history: list[str] = []
+        self._at = 0
+
+    def remember(self, said: list[str]) -> None:
+        """What up and down bring back, oldest first."""
+        self._history = list(said)
+        self._at = len(self._history)
+
+    @property
+    def draft(self) -> str:
+        """The whole draft, large pastes unfolded."""
+        text = self.text
+        for mark, whole in self._folded.items():
+            text = text.replace(mark, whole)
+        return text
+
+    def set_draft(self, text: str) -> None:
+        """Replace the draft."""
+        self._folded.clear()
+        self.text = self._fold(text)
+        self.move_cursor(self.document.end)
+
+    def action_send(self) -> None:
+        """Send the draft unless it is empty."""
+        if self.draft.strip():
+            self.post_message(self.Sent(self.draft))
+
+    def action_newline(self) -> None:
+        """Break the line."""
+        self.insert("\n")
+
+    async def _on_key(self, event: events.Key) -> None:
+        handled = {"up": self._older, "down": self._newer, "end": self._follow}.get(event.key)
+        if event.key in NEWLINE_KEYS:
+            handled = self._newline
+        elif event.key == "enter":
+            # TextArea would insert a newline before any binding is asked.
+            handled = self._send
+        if handled is not None and handled():
+            event.stop()
+            event.prevent_default()
+            return
+        if event.key != "enter":
+            await super()._on_key(event)
+
+    def _send(self) -> bool:
+        self.action_send()
+        return True
+
+    def _newline(self) -> bool:
+        self.action_newline()
+        return True
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.insert(self._fold(event.text.replace("\r\n", "\n").replace("\r", "\n")))
+
+    def _fold(self, text: str) -> str:
+        if len(text) <= LARGE:
+            return visible(text)
+        mark = f"[paste {len(self._folded) + 1}: {len(text):,} characters]"
+        self._folded[mark] = text
+        return mark
+
+    def _older(self) -> bool:
+        if self.cursor_location[0] > 0 or self._at == 0 or not self._browsing:
+            return False
+        self._at -= 1
+        self.set_draft(self._history[self._at])
+        return True
+
+    def _newer(self) -> bool:
+        last = self.cursor_location[0] == self.document.line_count - 1
+        if not last or self._at >= len(self._history) or not self._browsing:
+            return False
+        self._at += 1
+        self.set_draft(self._history[self._at] if self._at < len(self._history) else "")
+        return True
+
+    @property
+    def _browsing(self) -> bool:
+        """Whether up and down may replace the draft: only if nothing of it would be lost."""
+        known = self._at < len(self._history) and self.draft == self._history[self._at]
+        return known or not self.text
+
+    def _follow(self) -> bool:
+        if self.cursor_at_end_of_line:
+            self.post_message(self.Followed())
+        return False
+
+    def action_delete_left(self) -> None:
+        """Delete the glyph left of the cursor, whole."""
+        row, column = self.cursor_location
+        count = last_glyph(self.document[row][:column])
+        if self.selection.is_empty and count > 1:
+            self.delete((row, column - count), (row, column))
+        else:
+            super().action_delete_left()
+
+    def action_delete_right(self) -> None:
+        """Delete the glyph right of the cursor, whole."""
+        row, column = self.cursor_location
+        count = first_glyph(self.document[row][column:])
+        if self.selection.is_empty and count > 1:
+            self.delete((row, column), (row, column + count))
+        else:
+            super().action_delete_right()

@@ -1,0 +1,145 @@
+"""The panel's figures as styled text; each function one item."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from dfly_tui.state.panel import PanelState
+from dfly_tui.text import line
+from dfly_tui.widgets.step_strip import LEGEND, STYLES, coloured, glyphs
+
+_DIM = "$foreground 60%"
+_FILLED, _EMPTY = "━", "─"
+
+
+def headline(state: PanelState) -> Content:
+    """Mean accepted length, acceptance, rate, ceiling, first token."""
+    stats = state.stats
+    mean = _number(stats.mean_accepted_length, ".2f")
+    rate = _number(stats.acceptance_rate, ".0%")
+    pace = _number(stats.tokens_per_second, ".0f")
+    rows = [
+        _pair(mean, "tokens a step", rate, "accepted"),
+        _pair(pace, "tok/s", *_ceiling(state)),
+        _pair(_seconds(state.first_token), "to first token", *_memory(state)),
+    ]
+    return Content("\n").join(rows)
+
+
+def legend() -> Content:
+    """What the glyphs mean."""
+    parts = [
+        Content(mark).stylize(STYLES[mark]) + Content(f" {word}").stylize(_DIM)
+        for mark, word in LEGEND
+    ]
+    return Content("  ").join(parts)
+
+
+def positions(state: PanelState, width: int) -> Content:
+    """A bar per position with its counts: how often a proposal there was accepted."""
+    rows = []
+    bar = max(width - 20, 4)
+    for slot, (accepted, verified) in enumerate(state.stats.positions):
+        share = accepted / verified if verified else 0.0
+        filled = round(share * bar)
+        percent = f"{share:4.0%}" if verified else "   -"
+        rows.append(
+            Content(f"{slot + 1} ").stylize(_DIM)
+            + Content(_FILLED * filled).stylize("$success")
+            + Content(_EMPTY * (bar - filled)).stylize("$foreground 20%")
+            + Content(f" {percent} ")
+            + Content(f"{accepted:>4}/{verified}").stylize(_DIM)
+        )
+    return Content("\n").join(rows)
+
+
+def standing(state: PanelState, width: int) -> Content:
+    """Break-even, drafting-off reason, parity badge, context."""
+    rows = []
+    if state.why_off:
+        rows.append(Content("Drafting off: ").stylize("$warning") + line(state.why_off))
+    even = state.break_even
+    if even is not None:
+        pays = even.now is not None and even.now > even.needs
+        rows.append(Content(even.words).stylize("" if pays else "$warning"))
+    if state.speedup is not None:
+        rows.append(Content(f"{state.speedup:.2f}x the target alone, measured by A/B"))
+    colour = {"matches": "$success", "differs": "$error"}.get(state.parity.state, _DIM)
+    mark = {"matches": "=", "differs": "≠"}.get(state.parity.state, "?")
+    rows.append(Content(f"{mark} ").stylize(colour) + Content(f"Parity: {state.parity.words}"))
+    if state.pair is not None:
+        rows.append(context(state, width))
+    return Content("\n").join(rows)
+
+
+def context(state: PanelState, width: int) -> Content:
+    """How much of the context is used, and what is left."""
+    limit = state.pair.context_limit if state.pair else 0
+    used = min(state.context_used, limit) if limit else state.context_used
+    words = f" {used:,} of {limit:,} tokens"
+    bar = max(width - len(words) - 8, 4)
+    filled = round(bar * used / limit) if limit else 0
+    colour = "$error" if limit and used > 0.9 * limit else "$primary"
+    return (
+        Content("Context ").stylize(_DIM)
+        + Content(_FILLED * filled).stylize(colour)
+        + Content(_EMPTY * (bar - filled)).stylize("$foreground 20%")
+        + Content(words).stylize(_DIM)
+    )
+
+
+def one_line(state: PanelState, width: int) -> Content:
+    """The whole panel in one line, for narrow terminals; the last step's glyphs if they fit."""
+    stats = state.stats
+    parts = [
+        f"{_number(stats.mean_accepted_length, '.2f')} a step",
+        f"{_number(stats.acceptance_rate, '.0%')} accepted",
+        f"{_number(stats.tokens_per_second, '.0f')} tok/s",
+    ]
+    if state.pair is not None:
+        parts.append(f"context {state.context_used:,}/{state.pair.context_limit:,}")
+    if state.why_off:
+        parts.insert(0, "drafting off")
+    while len(parts) > 1 and len(" · ".join(parts)) > width:
+        parts.pop()
+    words = " · ".join(parts)
+    shown = line(words).stylize(_DIM)
+    last = next((step for step in reversed(state.steps) if step.is_cycle), None)
+    if last is not None and len(words) + 2 + len(glyphs(last)) <= width:
+        shown = shown + Content("  ") + coloured(glyphs(last))
+    return shown
+
+
+def _pair(a: str, a_words: str, b: str, b_words: str) -> Content:
+    left = Content(a.rjust(6)).stylize("bold") + Content(f" {a_words}").stylize(_DIM)
+    gap = Content(" " * max(22 - left.cell_length, 1))
+    return left + gap + Content(b.rjust(5)).stylize("bold") + Content(f" {b_words}").stylize(_DIM)
+
+
+def _ceiling(state: PanelState) -> tuple[str, str]:
+    ceiling = state.ceiling
+    return ("", "") if ceiling is None else (f"~{ceiling:.0f}", "alone")
+
+
+def _memory(state: PanelState) -> tuple[str, str]:
+    return ("", "") if not state.peak_memory else size(state.peak_memory)
+
+
+def size(count: int) -> tuple[str, str]:
+    """Bytes as a number and a unit."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if count >= scale:
+            return f"{count / scale:.{1 if unit == 'GB' else 0}f}", unit
+    return f"{count / 1e3:.0f}", "kB"
+
+
+def _number(value: float | None, form: str) -> str:
+    """Nothing to average is "-", never zero."""
+    if value is None:
+        return "-"
+    text = format(value, form)
+    return text.replace("%", " %") if text.endswith("%") else text
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}s"

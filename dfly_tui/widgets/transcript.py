@@ -1,0 +1,223 @@
+"""The conversation on screen: a window of turns, the newest followed until the user scrolls."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.message import Message
+from textual.widgets import Static
+
+from dfly_tui.state.conversation import Conversation, Turn
+from dfly_tui.text import content, line
+from dfly_tui.widgets.prose import Prose
+
+WINDOW = 24  # turns mounted at once: layout costs by widget, and keys wait for layout
+
+
+class Question(Static):
+    """What the user said."""
+
+    DEFAULT_CSS = """
+    Question {
+        height: auto; margin: 1 0 0 0; padding: 0 1;
+        border-left: outer $primary; background: $foreground 5%;
+    }
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        super().__init__(content(_shortened(turn.text)))
+        self.turn = turn
+
+
+class Answer(Vertical):
+    """What the model said, and a line under it once it ended."""
+
+    DEFAULT_CSS = """
+    Answer { height: auto; margin: 1 0 0 0; padding: 0 1 0 2; }
+    Answer > .foot { height: auto; color: $foreground 60%; margin: 1 0 0 0; }
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        super().__init__()
+        self.turn = turn
+        self.prose = Prose(turn.text)
+        self._foot = Static(classes="foot")
+
+    def compose(self) -> ComposeResult:
+        """The text, then the foot."""
+        yield self.prose
+        yield self._foot
+
+    def on_mount(self) -> None:
+        """An answer from disk has its foot at once."""
+        self.show_foot()
+
+    def feed(self, text: str) -> None:
+        """Append original text."""
+        self.prose.feed(text)
+
+    def settle(self) -> None:
+        """The answer is whole."""
+        self.prose.settle()
+        self.show_foot()
+
+    def show_foot(self) -> None:
+        """Say how the answer ended and what it took."""
+        words = foot_words(self.turn)
+        self._foot.update(line(words))
+        self._foot.display = bool(words)
+
+
+class Transcript(VerticalScroll):
+    """Turns; `follow` keeps the newest line in view until the user scrolls up."""
+
+    DEFAULT_CSS = """
+    Transcript { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
+    Transcript > .edge { color: $foreground 60%; height: 1; margin: 1 0 0 0; display: none; }
+    """
+
+    class Moved(Message):
+        """The view moved, by the user or by new text."""
+
+    def __init__(self) -> None:
+        super().__init__(id="transcript")
+        self._turns: list[Turn] = []
+        self._first = 0
+        self._last = 0
+        self._known = 0  # turns there were when the window was last brought up to date
+        self._live: Answer | None = None
+        self._wants_anchor = True
+        self._above = Static(classes="edge")
+        self._below = Static(classes="edge")
+
+    def compose(self) -> ComposeResult:
+        """Only the two edges; turns come and go between them."""
+        yield self._above
+        yield self._below
+
+    @property
+    def following(self) -> bool:
+        """Whether the newest line is in view."""
+        return self.scroll_y >= self.max_scroll_y - 1
+
+    def show(self, chat: Conversation) -> None:
+        """Show the end of a conversation."""
+        self._turns = chat.turns
+        self._window(max(len(self._turns) - WINDOW, 0), len(self._turns))
+        self.follow()
+
+    def follow(self) -> None:
+        """Go to the newest text and stay there."""
+        if self._last < len(self._turns):
+            self._window(max(len(self._turns) - WINDOW, 0), len(self._turns))
+        self._anchor_when_full()
+
+    def _anchor_when_full(self) -> None:
+        """Textual 8.2 pushes an anchored text that is shorter than its room to the bottom."""
+        self.anchor(False)
+        self._wants_anchor = True
+        self.call_after_refresh(self._anchor_if_full)
+
+    def _anchor_if_full(self) -> None:
+        if self._wants_anchor and self.max_scroll_y > 0:
+            self._wants_anchor = False
+            self.anchor()
+
+    def said(self) -> None:
+        """Turns were added at the end of the conversation shown."""
+        if self._last < self._known:
+            self.follow()
+            return
+        for turn in self._turns[self._last :]:
+            self.mount(self._view(turn), before=self._below)
+        self._last = self._known = len(self._turns)
+        while self._last - self._first > WINDOW:
+            self._drop_first()
+        self._edges()
+        self._anchor_when_full()
+
+    def feed(self, text: str) -> None:
+        """Append to the answer that grows, if it is in the window."""
+        if self._live is not None and self._live.is_attached:
+            self._live.feed(text)
+            if self._wants_anchor:
+                self.call_after_refresh(self._anchor_if_full)
+
+    def settle(self) -> None:
+        """The answer that grew is whole."""
+        if self._live is not None and self._live.is_attached:
+            self._live.settle()
+            self.call_after_refresh(self._anchor_if_full)
+        self._live = None
+
+    def _view(self, turn: Turn) -> Question | Answer:
+        if turn.who == "user":
+            return Question(turn)
+        view = Answer(turn)
+        if turn.end is None:
+            self._live = view
+        return view
+
+    def _window(self, first: int, last: int) -> None:
+        self._first, self._last, self._known = first, last, len(self._turns)
+        with self.app.batch_update():
+            self.query_children("Question, Answer").remove()
+            self.mount_all([self._view(t) for t in self._turns[first:last]], before=self._below)
+        self._edges()
+
+    def _drop_first(self) -> None:
+        views = self.query_children("Question, Answer")
+        if views:
+            views.first().remove()
+        self._first += 1
+
+    def _edges(self) -> None:
+        above, below = self._first, len(self._turns) - self._last
+        self._above.update(line(f"{above} earlier turns: page up at the top brings them back"))
+        self._below.update(line(f"{below} later turns: End goes to the newest"))
+        self._above.display, self._below.display = above > 0, below > 0
+
+    def action_page_up(self) -> None:
+        """A page up; at the top, the turns before."""
+        if self.scroll_y <= 0 and self._first > 0:
+            first = max(self._first - WINDOW // 2, 0)
+            self._window(first, min(first + WINDOW, len(self._turns)))
+            self.release_anchor()
+        else:
+            super().action_page_up()
+
+    def action_scroll_end(self) -> None:
+        """To the newest text."""
+        self.follow()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Tell the screen, which shows whether there is new text below."""
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Moved())
+
+
+def foot_words(turn: Turn) -> str:
+    """The line under an answer: how it ended, if not by itself, and its figures."""
+    ends = {
+        "stopped": "stopped",
+        "length": "ended at the longest answer allowed",
+        "context": "ended at the context limit",
+        "failed": "not answered",
+    }
+    parts = [ends[turn.end]] if turn.end in ends else []
+    if turn.note:
+        parts.append(turn.note)
+    figures = turn.figures
+    if "mean" in figures:
+        parts.append(f"{figures['mean']:.2f} tokens a step")
+    if "rate" in figures:
+        parts.append(f"{figures['rate']:.0f} % accepted")
+    if "tps" in figures:
+        parts.append(f"{figures['tps']:.0f} tok/s")
+    return " · ".join(parts)
+
+
+def _shortened(text: str) -> str:
+    """A huge message is shown by its beginning; the store keeps it whole."""
+    most = 8_000
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters in all)"

@@ -1,0 +1,299 @@
+"""A scripted engine: speaks the wire like the worker, and misbehaves on request.
+
+`python tests/app/engine_script.py SCENARIO [RATE]`: RATE is tokens a second, 0 means at once.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from dfly_core.records.commands import Bench, Cancel, Close, Convert, Doctor, Generate, Load
+from dfly_core.records.events import (
+    PROTOCOL,
+    Benchmarked,
+    Cancelled,
+    Converted,
+    Event,
+    Examined,
+    Failed,
+    Generated,
+    Hello,
+    Loaded,
+    Progress,
+    Rowed,
+    Stepped,
+)
+from dfly_core.records.loaded import PairInfo, Verdict
+from dfly_core.records.stats import Stats
+from dfly_core.records.step import Finish, Seconds, Step, Token
+from dfly_core.records.wire import Envelope, decode, encode
+
+STORY = (
+    "The fox found a **lantern** by the river. It was small and warm.\n\n"
+    "- first it looked\n- then it listened\n\n"
+    "```python\ndef light(lamp):\n    return lamp.on()\n```\n\n"
+    "And so it went home.\n"
+)
+CONTROLS = "safe \x1b]52;c;aGk=\x07 and \x1b[2J and \x9b31m end [/] [bold]x[/bold] \u202egnp\n"
+MARKDOWN = (
+    "```py\nx = 1\n```\n\nSee [a].\n\n[a]: http://x\n\n1. one\n2. two\n\n"
+    "| a | b |\n|---|---|\n| 1 | 2 |\n"
+)
+GLYPHS = "漢字 e\u0301 👨‍👩‍👧 🇩🇪 हि\n"
+
+
+def answer_for(name: str, asked: str) -> str:
+    """What the scripted model says."""
+    if name == "controls":
+        return CONTROLS
+    if name == "glyphs":
+        return GLYPHS
+    if name == "long":
+        return mixed(4000)
+    if name == "turns":
+        return mixed(400)
+    if name == "markdown":
+        return MARKDOWN
+    return f"You said: {asked}\n\n{STORY}" if name == "echo" else STORY
+
+
+def mixed(tokens: int) -> str:
+    """About that many tokens of prose, lists and code."""
+    parts, count, number = [], 0, 0
+    while count < tokens:
+        number += 1
+        part = (
+            f"## Part {number}\n\nSome *plain* words about the matter, one after another, "
+            "until the paragraph is long enough to wrap on any screen of this size.\n\n"
+            "- a point\n- another `point`\n- a third\n\n"
+            "```python\nfor i in range(10):\n    print(i)\n```\n\n"
+        )
+        parts.append(part)
+        count += len(pieces(part))
+    return "".join(parts)
+
+
+def pieces(text: str) -> list[str]:
+    """Text as tokens: words with their space; glyph text one code point each."""
+    if not text.isascii():
+        return list(text)
+    return re.findall(r"\s?\S{1,8}|\s", text)
+
+
+class Script:
+    """The scripted worker."""
+
+    def __init__(self, name: str, rate: float) -> None:
+        self.name = name
+        self.rate = rate
+        self.inbox: queue.Queue[Envelope | None] = queue.Queue()
+        self.cancelled: set[int] = set()
+
+    def say(self, job: int, event: Event) -> None:
+        sys.stdout.buffer.write(encode(job, event))
+        sys.stdout.buffer.flush()
+
+    def read(self) -> None:
+        for line in sys.stdin.buffer:
+            envelope = decode(line)
+            if isinstance(envelope.body, Cancel):
+                self.cancelled.add(envelope.body.target)
+            elif isinstance(envelope.body, Close):
+                break
+            else:
+                self.inbox.put(envelope)
+        if self.name != "hang":
+            os._exit(0)
+
+    def run(self) -> None:
+        threading.Thread(target=self.read, daemon=True).start()
+        if self.name == "slowhello":
+            time.sleep(2)
+        if self.name == "noise":
+            os.write(2, b"native noise \x1b[2J on descriptor two\n")
+        self.say(0, Hello(PROTOCOL, "scripted"))
+        while True:
+            envelope = self.inbox.get()
+            assert envelope is not None
+            job, body = envelope.job, envelope.body
+            if isinstance(body, Load):
+                self.load(job, body)
+            elif isinstance(body, Generate):
+                self.generate(job, body)
+            elif isinstance(body, Convert):
+                self.convert(job, body)
+            elif isinstance(body, Bench):
+                self.bench(job, body)
+            elif isinstance(body, Doctor):
+                self.say(job, Examined({"sections": []}, True))
+
+    def load(self, job: int, body: Load) -> None:
+        if self.name == "misfit" and body.model:
+            self.say(
+                job,
+                Failed(
+                    "refused",
+                    "the drafter has 36 target layers, the target 24",
+                    "choose the drafter made for this target",
+                ),
+            )
+            return
+        if self.name == "noweights":
+            self.say(
+                job, Failed("missing", "no weights in /nowhere", "choose another folder with F6")
+            )
+            return
+        self.say(job, Progress("load", "target", 1, 2, "files"))
+        draft = None if body.no_draft or self.name == "plain" else "tiny-drafter"
+        pair = PairInfo(
+            body.model or "embedded", body.draft or draft, body.model is None, 8, (1, 3, 5),
+            2048, 4096, 6,
+            "f32", None, None, 8_000_000, 3_000_000, 6144,
+        )  # fmt: skip
+        verdict = Verdict(
+            "scripted machine", "embedded", body.verify, "native", (), 7,
+            (0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017), (), 0.004,
+            ("widths 2..8",), "every width was seen equal to single rows",
+        )  # fmt: skip
+        self.say(job, Loaded(pair, verdict))
+
+    def generate(self, job: int, body: Generate) -> None:
+        if self.name == "hang":
+            time.sleep(3600)
+        if self.name == "abort":
+            os.abort()
+        if self.name == "toolong":
+            self.say(
+                job,
+                Failed(
+                    "too-long",
+                    "the prompt has 3000 tokens, the context 2048",
+                    "shorten it or start a new chat",
+                ),
+            )
+            return
+        text = answer_for(self.name, body.messages[-1].content)
+        if self.name == "drift" and body.options.width == 0:
+            text = text.replace("warm", "cold")
+        stats, tokens = Stats(prompt_tokens=20), pieces(text)
+        rng, at, index = random.Random(7), 0, 0
+        position = 20
+        limit = body.options.max_tokens
+        began = time.monotonic()
+        if self.name == "slowfirst":
+            while job not in self.cancelled:
+                time.sleep(0.005)
+        while True:
+            finish: Finish
+            if job in self.cancelled:
+                finish = "cancelled"
+                break
+            if self.name == "aborthalf" and at > 12:
+                os.abort()
+            if at >= min(len(tokens), limit):
+                finish = "stop" if at >= len(tokens) else "length"
+                break
+            width = 0 if index == 0 or body.options.width == 0 or self.name == "plain" else 7
+            if self.name == "parked" and index > 2:
+                width = 0
+            step = self.step(tokens[:limit], at, index, position, width, rng)
+            stats = stats.add(step)
+            self.say(job, Stepped(step))
+            at += step.kept
+            position += step.kept
+            index += 1
+            if self.rate:
+                time.sleep(max(0.0, began + at / self.rate - time.monotonic()))
+        self.say(job, Generated(stats, finish, position, 50_000_000))
+
+    def step(
+        self, tokens: list[str], at: int, index: int, position: int, width: int, rng: random.Random
+    ) -> Step:
+        room = len(tokens) - at
+        accepted = min(rng.choice([7, 7, 6, 5, 4, 2, 0, 7]) if width else 0, room - 1)
+        kept = accepted + 1
+        chosen = tuple(Token(hash_of(p), p) for p in tokens[at : at + kept])
+        wrong = (Token(1, " no"),) * 7
+        proposals = (chosen[:accepted] + wrong)[:7] if width else ()
+        off = "parked: no width pays" if self.name == "parked" and not width and index else None
+        if width and accepted < 5:
+            width = min(width, 5 + index % 3)
+        seconds = 0.3 if index == 0 else 0.02 if width else 0.01
+        return Step(
+            index, position, Token(5, "x"), proposals, width,
+            accepted, chosen, kept, tuple(t.piece for t in chosen), None, off,
+            Seconds(seconds, 0.004, 0.015, 0.001) if width else Seconds(seconds),
+        )  # fmt: skip
+
+    def convert(self, job: int, body: Convert) -> None:
+        if self.name == "misfit":
+            self.say(
+                job,
+                Failed(
+                    "refused",
+                    "target_num_hidden_layers is 80, Qwen3-8B has 36",
+                    "use revision 5712926",
+                ),
+            )
+            return
+        total = 2_000_000_000
+        for done in range(0, 21):
+            if job in self.cancelled:
+                self.say(job, Cancelled())
+                return
+            self.say(
+                job,
+                Progress(
+                    "read" if done < 8 else "write",
+                    f"layers.{done}.weight",
+                    done * total // 20,
+                    total,
+                    "bytes",
+                    4e8,
+                ),
+            )
+            time.sleep(1 / self.rate if self.rate else 0)
+        self.say(
+            job,
+            Converted(
+                {
+                    "output": body.output,
+                    "output_bytes": 1_200_000_000,
+                    "tensors": 64,
+                    "layout": "serving folder",
+                    "notes": ["embed_tokens dropped: the target's own is used"],
+                }
+            ),
+        )
+
+    def bench(self, job: int, body: Bench) -> None:
+        rows = 0
+        for number in range(4):
+            self.say(job, Progress("trials", f"prompt {number}", number, 4, "prompts", 0.5))
+            if job in self.cancelled:
+                break
+            self.say(job, Rowed({"id": f"code-{number} [/]", "number": number}))
+            rows += 1
+            time.sleep(1 / self.rate if self.rate else 0)
+        self.say(job, Benchmarked(body.output, rows, 0, 4 - rows))
+
+
+def hash_of(piece: str) -> int:
+    """A stable id for a piece."""
+    return sum(ord(c) * (i + 7) for i, c in enumerate(piece)) % 4000 + 100
+
+
+if __name__ == "__main__":
+    Script(
+        sys.argv[1] if len(sys.argv) > 1 else "story",
+        float(sys.argv[2]) if len(sys.argv) > 2 else 0,
+    ).run()

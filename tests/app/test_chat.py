@@ -1,0 +1,141 @@
+"""The first conversation: ask, stream, stop, follow up, keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dfly_tui.state.store import Store
+from dfly_tui.widgets.transcript import Answer, Question
+from tests.app.app_driving import Opener
+
+
+async def test_a_question_is_answered_and_the_panel_counts(open_app: Opener) -> None:
+    async with open_app() as d:
+        await d.ask("hello")
+        text = await d.answered()
+        assert text.startswith("The fox found a **lantern**")
+        assert d.app.panel.stats.cycles > 3
+        assert "tokens a step" in d.shown
+        assert "●" in d.shown
+        assert "○" in d.shown
+        assert "◆" in d.shown
+        assert "def light(lamp):" in d.shown
+        assert "**lantern**" not in d.app.query_one(Answer).prose.rows[0]
+
+
+async def test_escape_keeps_the_partial_answer_and_the_next_turn_has_it_as_history(
+    open_app: Opener,
+) -> None:
+    async with open_app("echo", rate=60) as d:
+        await d.ask("one")
+        await d.wait(lambda: len(d.app.talk.chat.turns[-1].text) > 20)
+        await d.pilot.press("escape")
+        text = await d.answered()
+        turn = d.app.talk.chat.turns[-1]
+        assert turn.end == "stopped"
+        assert text
+        assert "stopped" in d.shown
+        await d.ask("two")
+        messages = d.app.talk.chat.messages(upto=4)
+        assert [(m.role, m.content) for m in messages] == [
+            ("user", "one"), ("assistant", text), ("user", "two"),
+        ]  # fmt: skip
+        await d.pilot.press("escape")
+        await d.answered(4)
+
+
+async def test_stop_before_the_first_token_is_idle_again(open_app: Opener) -> None:
+    async with open_app("slowfirst") as d:
+        await d.ask("hello")
+        await d.wait(lambda: d.app.talk.answering)
+        await d.pilot.press("escape")
+        assert await d.answered() == ""
+        assert not d.app.desk.busy
+        # A question that got no word is not history.
+        await d.ask("again")
+        assert [m.content for m in d.app.talk.chat.messages(upto=4)] == ["again"]
+        await d.pilot.press("escape")
+        await d.answered(4)
+
+
+async def test_a_stopped_answer_is_there_after_a_restart(open_app: Opener, home: Path) -> None:
+    async with open_app(rate=60) as d:
+        await d.ask("hello")
+        await d.wait(lambda: len(d.app.talk.chat.turns[-1].text) > 20)
+        await d.pilot.press("escape")
+        text = await d.answered()
+    chat = Store(home / "data" / "chats").load(1)
+    assert chat.turns[-1].text == text
+    assert chat.turns[-1].end == "stopped"
+    async with open_app(resume=1) as d:
+        assert len(d.app.query(Question)) == 1
+        assert "stopped" in d.shown
+        assert d.app.talk.chat.messages()[-1].content == text
+
+
+async def test_an_example_is_one_key_away(open_app: Opener) -> None:
+    async with open_app() as d:
+        assert "Tab for an example" in d.shown
+        await d.pilot.press("tab")
+        first = d.app.chat_screen.composer.draft
+        assert first
+        await d.pilot.press("tab")
+        assert d.app.chat_screen.composer.draft != first
+        await d.pilot.press("enter")
+        await d.answered()
+        assert not d.app.chat_screen.welcome.display
+
+
+async def test_a_message_sent_while_loading_waits_for_the_pair(open_app: Opener) -> None:
+    async with open_app("slowhello", load=False) as d:
+        await d.ask("early")
+        await d.answered()
+        assert d.app.talk.chat.turns[0].text == "early"
+
+
+async def test_a_prompt_from_the_command_line_is_asked_at_once(open_app: Opener) -> None:
+    async with open_app(load=False, prompt="from the shell") as d:
+        await d.answered()
+        assert d.app.talk.chat.turns[0].text == "from the shell"
+
+
+async def test_again_replaces_the_last_answer(open_app: Opener, home: Path) -> None:
+    async with open_app("echo") as d:
+        await d.ask("one")
+        await d.answered()
+        await d.pilot.press("ctrl+r")
+        await d.pilot.pause()
+        await d.answered()
+        assert [t.who for t in d.app.talk.chat.turns] == ["user", "assistant"]
+    assert len(Store(home / "data" / "chats").load(1).turns) == 2
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        ("toolong", "the prompt has 3000 tokens, the context 2048"),
+        ("noweights", "no weights in /nowhere: choose another folder"),
+    ],
+)
+async def test_a_fault_is_one_clear_line_with_the_remedy(
+    open_app: Opener, scenario: str, said: str
+) -> None:
+    async with open_app(scenario, load=False) as d:
+        if scenario == "toolong":
+            await d.wait(lambda: d.ready)
+            await d.ask("hello")
+        await d.wait(lambda: said in d.app.chat_screen.notice.words)
+        await d.pilot.pause()
+        assert said[:30] in d.shown
+
+
+async def test_drafting_off_shows_its_reason_and_a_dash(open_app: Opener) -> None:
+    async with open_app("plain") as d:
+        await d.ask("hello")
+        await d.answered()
+        assert "Drafting off: no drafter is loaded" in d.shown
+        lines = [line for line in d.shown.split("\n") if "tokens a step" in line]
+        assert "- tokens a step" in lines[0]
+        assert "- accepted" in lines[0]

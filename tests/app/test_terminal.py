@@ -1,0 +1,148 @@
+"""The real thing in a pseudo-terminal: it opens, chats, and always leaves the terminal whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+SCRIPT = Path(__file__).with_name("engine_script.py")
+ROOT = Path(__file__).parents[2]
+LEAVE_ALTERNATE = "\x1b[?1049l"
+RUN = (
+    "import sys; from dfly_tui.cli import main; "
+    "sys.exit(main(sys.argv[3:], (sys.executable, sys.argv[1], *sys.argv[2].split())))"
+)
+
+Spawn = Callable[..., pexpect.spawn]
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Iterator[Spawn]:
+    """Start the app over a scripted engine, in an empty home."""
+    started: list[pexpect.spawn] = []
+
+    def start(scenario: str, *args: str) -> pexpect.spawn:
+        env = {**os.environ, "HOME": str(tmp_path), "TERM": "xterm-256color"}
+        env |= {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "LINES": "30"}
+        env.pop("XDG_DATA_HOME", None)
+        child = pexpect.spawn(
+            sys.executable,
+            ["-c", RUN, str(SCRIPT), scenario, *args],
+            env=env, dimensions=(30, 100), timeout=20, encoding="utf-8", codec_errors="replace",
+        )  # fmt: skip
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        child.close(force=True)
+
+
+def engines(home: Path) -> list[int]:
+    """Processes that run this test's scripted engine for that home."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                env = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            scripted = len(words) > 1 and words[1] == os.fsencode(SCRIPT)
+            if scripted and f"HOME={home}".encode() in env.split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def cooked(child: pexpect.spawn) -> bool:
+    """Whether the terminal echoes and edits lines again."""
+    flags = termios.tcgetattr(child.child_fd)[3]
+    return bool(flags & termios.ECHO) and bool(flags & termios.ICANON)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("scenario", ["story", "hang", "turns 40", "slowhello"])
+def test_19_ctrl_q_leaves_within_a_second_and_no_orphan(
+    spawn: Spawn, tmp_path: Path, scenario: str
+) -> None:
+    child = spawn(scenario, "--prompt", "hello there")
+    child.expect("Quit")
+    if scenario != "slowhello":
+        child.expect("hello there")
+    assert engines(tmp_path)
+    began = time.monotonic()
+    child.send("\x11")
+    child.expect_exact(LEAVE_ALTERNATE)
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert time.monotonic() - began < 1.0
+    assert child.exitstatus == 0
+    assert not engines(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_10_a_signal_leaves_the_terminal_whole_and_the_chat_saved(
+    spawn: Spawn, tmp_path: Path, number: signal.Signals
+) -> None:
+    child = spawn("turns 60", "--prompt", "hello there")
+    child.expect("hello there")
+    child.expect("Part")
+    child.kill(number)
+    child.expect_exact(LEAVE_ALTERNATE)
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 128 + number
+    saved = next((tmp_path / ".local/share/dfly-tui/chats").glob("*.jsonl")).read_text()
+    assert "hello there" in saved
+    assert '"stopped"' in saved
+    if sys.platform == "linux":
+        assert not engines(tmp_path)
+
+
+def test_11_native_noise_never_reaches_the_screen(spawn: Spawn) -> None:
+    child = spawn("noise", "--prompt", "hello there")
+    child.expect("lantern")
+    child.send("\x11")
+    child.expect(pexpect.EOF)
+    assert "native noise" not in (child.before or "")
+
+
+@pytest.mark.parametrize("sequence", ["\n", "\x1b[106;5u", "\x1b[13;2u", "\x1b[27;2;13~"])
+def test_13_newline_sequences_break_the_line(spawn: Spawn, tmp_path: Path, sequence: str) -> None:
+    child = spawn("echo")
+    child.expect("embedded pair")
+    child.send(f"one{sequence}two\r")
+    child.expect("lantern")
+    child.send("\x11")
+    child.expect(pexpect.EOF)
+    saved = next((tmp_path / ".local/share/dfly-tui/chats").glob("*.jsonl")).read_text()
+    assert '"one\\ntwo"' in saved
+
+
+def test_2_no_foreign_sequence_in_the_byte_stream(spawn: Spawn) -> None:
+    child = spawn("controls", "--prompt", "x")
+    child.expect("end ")
+    child.send("\x11")
+    child.expect(pexpect.EOF)
+    assert "\x1b]52" not in child.before
+    assert "\x9b" not in child.before
+
+
+def test_no_terminal_is_said_in_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dfly_tui.cli"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=ROOT, check=False,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "--plain" in done.stderr
+    assert done.stderr.count("\n") == 1

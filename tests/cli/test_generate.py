@@ -1,0 +1,179 @@
+"""`dfly-mlx generate` on the embedded pair: streams, sums up, and says in one line what is off."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dfly_core.cli.main import main
+from dfly_core.model.locate import EMBEDDED
+
+PROMPTS = ["What is 12 + 30?", "Write a python function that adds two numbers.", "Hello!"]
+FIELDS = {
+    "text", "token_ids", "prompt_tokens", "generated_tokens", "finish_reason", "cycles",
+    "drafted", "accepted", "mean_accepted_length", "acceptance_rate", "position_acceptance",
+    "prefill_seconds", "decode_seconds", "draft_seconds", "verify_seconds",
+    "tokens_per_second", "time_to_first_token", "peak_memory_bytes", "model", "draft",
+}  # fmt: skip
+
+
+def generate(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    assert main(["generate", "--json", *options]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_the_ids_equal_the_targets_alone(capsys: pytest.CaptureFixture[str], prompt: str) -> None:
+    alone = generate(capsys, "--no-draft", "--prompt", prompt, "--max-tokens", "60")
+    full = generate(capsys, "--prompt", prompt, "--max-tokens", "60", "--width", "7")
+    assert full["token_ids"] == alone["token_ids"]
+    assert full["text"] == alone["text"]
+    assert alone["cycles"] == 0
+    assert alone["mean_accepted_length"] is None
+    assert alone["draft"] is None
+
+
+def test_the_object_has_the_fields_and_they_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    found = generate(capsys, "--prompt", PROMPTS[1], "--max-tokens", "50", "--width", "7")
+    assert found.keys() >= FIELDS
+    assert found["generated_tokens"] == len(found["token_ids"])
+    assert found["drafted"] == 7 * found["cycles"]
+    assert found["accepted"] == sum(ok for ok, _ in found["position_acceptance"])
+    assert [seen for _, seen in found["position_acceptance"]] == [found["cycles"]] * 7
+    # The first token is the prompt's, not a cycle's.
+    emitted = found["generated_tokens"] - 1
+    assert found["mean_accepted_length"] == pytest.approx(emitted / found["cycles"])
+    assert found["acceptance_rate"] == pytest.approx(found["accepted"] / found["drafted"])
+    assert found["tokens_per_second"] == pytest.approx(emitted / found["decode_seconds"])
+    assert found["peak_memory_bytes"] > 1_000_000
+    assert found["model"] == found["draft"] == "embedded"
+
+
+def test_every_step_is_a_line_of_the_steps_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "steps.jsonl"
+    options = ("--prompt", PROMPTS[2], "--max-tokens", "20", "--width", "3", "--steps", str(path))
+    found = generate(capsys, *options)
+    steps = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [step["index"] for step in steps] == list(range(len(steps)))
+    assert "".join(text for step in steps for text in step["texts"]) == found["text"]
+    assert sum(step["kept"] for step in steps) == found["generated_tokens"]
+    assert {step["width"] for step in steps[1:]} <= {0, 1, 2, 3}
+
+
+def test_text_goes_to_stdout_and_everything_else_to_stderr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = generate(capsys, "--prompt", PROMPTS[0], "--max-tokens", "20")["text"]
+    stdin = io.TextIOWrapper(io.BytesIO(PROMPTS[0].encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert main(["generate", "--prompt", "-", "--max-tokens", "20"]) == 0
+    found = capsys.readouterr()
+    assert found.out == expected + "\n"
+    assert "using the embedded pair" in found.err
+    assert "mean accepted length" in found.err
+
+
+def pair_copy(tmp_path: Path, **changes: Any) -> Path:
+    """The embedded drafter with a changed config."""
+    folder = tmp_path / "changed"
+    shutil.copytree(EMBEDDED / "drafter", folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+TARGET = str(EMBEDDED / "target")
+BAD: list[tuple[list[str], int, str]] = [
+    (["--prompt", ""], 2, "the prompt is empty"),
+    (["--prompt", "   "], 2, "the prompt is empty"),
+    ([], 2, "--prompt"),
+    (["--prompt", "x", "--max-tokens", "-1"], 2, "'-1' is no whole number"),
+    (["--prompt", "x", "--max-tokens", "ten"], 2, "'ten' is no whole number"),
+    (["--prompt", "x", "--width", "8"], 2, "width 8 was asked for, this pair can verify 0 to 7"),
+    (["--prompt", "x", "--width", "wide"], 2, "'wide' is no whole number"),
+    (["--prompt", "x", "--draft", "a/b", "--no-draft"], 2, "exclude each other"),
+    (["--prompt", "x", "--draft-bits", "5"], 2, "--draft-bits"),
+    (["--prompt", "x", "--model", "/nowhere/at all"], 1, "no folder /nowhere/at all"),
+    (["--prompt", "x", "--model", "not a hub id"], 1, "no folder not a hub id"),
+    (["--prompt", "x", "--model", TARGET, "--draft", TARGET], 1, "is missing where"),
+    (["--prompt", "x", "--model", __file__], 1, "is a file where a model folder is needed"),
+    (["--prompt", "x", "--steps", "/nowhere/steps"], 2, "/nowhere/steps can't be written"),
+    (["--prompt", "word " * 3000], 1, "tokens, the model's context holds"),
+    (["--prompt", "x", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
+]
+
+
+@pytest.mark.parametrize(("options", "code", "said"), BAD, ids=[said for _, _, said in BAD])
+def test_bad_input_is_one_line_and_an_exit_code(
+    capsys: pytest.CaptureFixture[str], options: list[str], code: int, said: str
+) -> None:
+    try:
+        found = main(["generate", *options])
+    except SystemExit as ended:
+        found = int(ended.code or 0)
+    err = capsys.readouterr().err
+    faults = [line for line in err.splitlines() if line.startswith("dfly-mlx")]
+    assert found == code
+    assert len(faults) == 1
+    assert said in faults[0]
+    assert "Traceback" not in err
+
+
+def test_a_drafter_for_another_target_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = pair_copy(tmp_path, target_num_hidden_layers=36)
+    code = main(["generate", "--prompt", "x", "--model", TARGET, "--draft", str(folder)])
+    assert code == 1
+    assert "layers 36, target has" in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--debug", "--prompt", "x", "--model", "/nowhere"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_without_network_a_hub_id_that_is_not_cached_says_so(tmp_path: Path) -> None:
+    env = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "dfly_core.cli.main", "generate", "--prompt", "x", "--draft", "a/b"],
+        capture_output=True, text=True, env=env, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "a/b is not in the local cache" in done.stderr
+
+
+def test_ctrl_c_keeps_the_partial_text_and_its_summary() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "dfly_core.cli.main",
+        "generate",
+        "--prompt",
+        "Tell me a story.",
+    ]
+    child = subprocess.Popen(
+        [*command, "--max-tokens", "1900", "--width", "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stdout.read(1)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    # A very short answer may end by itself before the signal is seen.
+    assert (child.returncode, b"(cancelled)" in err) in [(130, True), (0, False)]
+    assert b"tokens" in err
+    assert b"Traceback" not in err
+    assert out.endswith(b"\n")

@@ -1,0 +1,151 @@
+"""The width that pays is chosen, what does not pay is parked, and what returns is noticed.
+
+Time is counted from the cost table, so these are exact and not timed.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from dfly_core.engine.context import Context
+from dfly_core.engine.width import PROBE_LAST, Acceptance, WidthPolicy, best_width
+from dfly_core.model.pair import Pair
+from dfly_core.records.commands import GenerateOptions
+from dfly_core.records.loaded import Costs
+from dfly_core.records.step import Step
+from tests.tiny import BLOCK, Answer, alone, answer, half, make_pair, oracle, scripted, wrong
+
+PROMPT = [5, 17, 3, 88]
+COUNT = 300
+# One row, then 2..6 rows: roughly a 4-bit 8B target on a laptop, in units of one target step.
+CHEAP = Costs(plain=1.0, verify=(1.0, 1.15, 1.3, 1.5, 1.7, 2.0), draft=0.5)
+STEEP = Costs(plain=1.0, verify=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), draft=1.0)
+PROBE_COST = 0.5  # at most a whole draft
+
+
+@pytest.fixture(scope="module")
+def pair() -> Pair:
+    return make_pair(max_position_embeddings=1024)
+
+
+@pytest.fixture(scope="module")
+def truth(pair: Pair) -> list[int]:
+    return alone(pair, PROMPT, COUNT + BLOCK)
+
+
+def spent(found: Answer, costs: Costs) -> float:
+    """Time of the decoding steps by the cost table, probes at a whole draft each."""
+    total = 0.0
+    for step in found.steps[1:]:
+        total += costs.draft + costs.verify[step.width] if step.is_cycle else costs.plain
+    return total + _probes(found.steps) * PROBE_COST
+
+
+def _probes(steps: list[Step]) -> int:
+    """How many probes a run of parked steps holds at most: 8, then 16, then every 24."""
+    parked = sum(not step.is_cycle for step in steps[1:])
+    return min(parked, 1) + parked // 12
+
+
+OPTIONS = GenerateOptions(max_tokens=COUNT)
+
+
+@pytest.mark.parametrize("costs", [CHEAP, STEEP], ids=["cheap", "steep"])
+def test_a_hostile_drafter_costs_less_than_a_twentieth(
+    pair: Pair, truth: list[int], costs: Costs
+) -> None:
+    found = answer(Context(pair), PROMPT, OPTIONS, wrong(truth, len(PROMPT)), costs=costs)
+    assert found.ids == truth[:COUNT]
+    assert COUNT / spent(found, costs) >= 0.95
+
+
+def test_a_drafter_that_turns_good_is_back_at_full_width_within_forty_tokens(
+    pair: Pair, truth: list[int]
+) -> None:
+    turn = len(PROMPT) + 120
+    chosen = scripted(truth, len(PROMPT), lambda position: position >= turn)
+    found = answer(Context(pair), PROMPT, OPTIONS, chosen, costs=CHEAP)
+    assert found.ids == truth[:COUNT]
+    late = [step for step in found.steps if step.position >= turn + 40]
+    assert late
+    assert all(step.width == BLOCK - 1 for step in late[:-1])
+    parked = [step for step in found.steps[5:] if step.position < turn]
+    assert all(not step.is_cycle and step.off for step in parked)
+
+
+def test_an_oracle_runs_at_the_width_the_costs_favour(pair: Pair, truth: list[int]) -> None:
+    found = answer(Context(pair), PROMPT, OPTIONS, oracle(truth, len(PROMPT)), costs=CHEAP)
+    assert found.ids == truth[:COUNT]
+    assert all(step.is_cycle for step in found.steps[1:])
+    assert COUNT / spent(found, CHEAP) > 2.2
+
+
+def test_a_middling_drafter_costs_at_most_a_few_percent(pair: Pair, truth: list[int]) -> None:
+    for share in (0.3, 0.5, 0.7, 0.9):
+        chosen = half(truth, len(PROMPT), seed=3, share=share)
+        found = answer(Context(pair), PROMPT, OPTIONS, chosen, costs=CHEAP)
+        assert found.ids == truth[:COUNT]
+        assert COUNT / spent(found, CHEAP) > 0.93, share
+
+
+def test_where_no_acceptance_could_pay_nothing_is_ever_drafted(
+    pair: Pair, truth: list[int]
+) -> None:
+    hopeless = Costs(plain=1.0, verify=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), draft=1.5)
+    drafted = 0
+
+    def spy(context: Context) -> object:
+        nonlocal drafted
+        drafted += 1
+        return oracle(truth, len(PROMPT))(context)
+
+    found = answer(Context(pair), PROMPT, OPTIONS, spy, costs=hopeless)  # type: ignore[arg-type]
+    assert found.ids == truth[:COUNT]
+    assert drafted == 0
+    assert found.steps[1].off == "a cycle costs 7.5 target steps here and gives at most 6 tokens"
+
+
+def test_probes_come_at_growing_intervals(pair: Pair, truth: list[int]) -> None:
+    drafted: list[int] = []
+    bad = wrong(truth, len(PROMPT))
+
+    def spy(context: Context) -> object:
+        drafted.append(context.length)
+        return bad(context)
+
+    answer(Context(pair), PROMPT, OPTIONS, spy, costs=CHEAP)  # type: ignore[arg-type]
+    gaps = [b - a for a, b in itertools.pairwise(drafted)]
+    assert max(gaps) <= PROBE_LAST + 2
+    assert sorted(gaps[-8:]) == gaps[-8:]
+    assert len(drafted) < 20
+
+
+def test_the_best_width_weighs_chance_against_cost() -> None:
+    assert best_width([1.0] * 5, CHEAP)[0] == 5
+    assert best_width([0.9, 0.1, 0.01, 0.0, 0.0], CHEAP)[0] == 1
+    width, rate = best_width([0.5, 0.25, 0.1, 0.05, 0.0], CHEAP)
+    assert rate == pytest.approx(sum([1, 0.5, 0.25, 0.1, 0.05, 0.0][: width + 1])
+                                 / (0.5 + CHEAP.verify[width]))  # fmt: skip
+
+
+def test_a_fixed_width_never_parks_and_zero_never_drafts() -> None:
+    assert WidthPolicy(5, fixed=3, costs=STEEP).width(99) == 3
+    assert WidthPolicy(5, fixed=3, costs=STEEP).width(2) == 2
+    assert WidthPolicy(5, fixed=0).width(99) == 0
+    assert WidthPolicy(5).width(99) == 5
+
+
+def test_proposals_beyond_the_width_are_judged_by_what_comes_next() -> None:
+    acceptance = Acceptance(4)
+    for _ in range(40):
+        acceptance.propose([1, 2, 3, 4])
+        acceptance.emit([1, 2])
+        acceptance.emit([3])
+        acceptance.emit([9])
+    one, two, three, four = acceptance.products()
+    assert one > 0.95
+    assert three > 0.9
+    assert four < 0.15
+    assert two >= three >= four

@@ -1,0 +1,150 @@
+"""The worker: one job at a time, clean stream, no orphan."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from dfly_core.records.commands import (
+    Cancel,
+    Close,
+    Command,
+    Doctor,
+    Generate,
+    GenerateOptions,
+    Load,
+    Message,
+)
+from dfly_core.records.events import CLOSING, Event, Failed, Generated, Hello, Loaded, Stepped
+from dfly_core.records.wire import Envelope, decode, encode
+
+
+@dataclass
+class Child:
+    """A worker process on pipes."""
+
+    process: subprocess.Popen[bytes]
+
+    def say(self, job: int, command: Command) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(encode(job, command))
+        self.process.stdin.flush()
+
+    def hear(self) -> Envelope:
+        assert self.process.stdout is not None
+        return decode(self.process.stdout.readline())
+
+    def until_end(self, job: int) -> list[Event]:
+        """The events of a job, its closing one last."""
+        events: list[Event] = []
+        while True:
+            envelope = self.hear()
+            if envelope.job == job:
+                events.append(envelope.body)  # type: ignore[arg-type]
+                if isinstance(envelope.body, CLOSING):
+                    return events
+
+
+def start(*command: str) -> Child:
+    return Child(
+        subprocess.Popen(
+            [sys.executable, *(command or ("-m", "dfly_core.worker"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Iterator[Child]:
+    child = start()
+    assert isinstance(child.hear().body, Hello)
+    child.say(1, Load())
+    assert isinstance(child.until_end(1)[-1], Loaded)
+    yield child
+    child.process.kill()
+
+
+def ask(text: str, **options: object) -> Generate:
+    return Generate((Message("user", text),), GenerateOptions(**options))  # type: ignore[arg-type]
+
+
+def test_an_answer_is_steps_and_one_end(loaded: Child) -> None:
+    loaded.say(2, ask("Hello", max_tokens=12, width=7))
+    events = loaded.until_end(2)
+    done = events[-1]
+    assert isinstance(done, Generated)
+    steps = [event.step for event in events if isinstance(event, Stepped)]
+    assert sum(step.kept for step in steps) == done.stats.emitted <= 12
+    assert steps[-1].finish == done.finish
+
+
+def test_a_second_job_is_busy_and_a_cancel_ends_the_first(loaded: Child) -> None:
+    loaded.say(3, ask("Tell me a story.", max_tokens=1900, width=0))
+    loaded.say(4, ask("Hello"))
+    busy = loaded.until_end(4)[-1]
+    assert isinstance(busy, Failed)
+    assert (busy.kind, busy.what) == ("busy", "job 3 is running")
+    loaded.say(5, Cancel(3))
+    done = loaded.until_end(3)[-1]
+    assert isinstance(done, Generated)
+    loaded.say(6, ask("Hello", max_tokens=3))
+    assert isinstance(loaded.until_end(6)[-1], Generated)
+
+
+def test_a_fault_ends_the_job_and_not_the_worker(loaded: Child) -> None:
+    loaded.say(7, ask("x " * 5000))
+    failed = loaded.until_end(7)[-1]
+    assert isinstance(failed, Failed)
+    assert failed.kind == "too-long"
+    assert failed.remedy
+    assert "Traceback" in failed.detail
+    assert loaded.process.stdin is not None
+    loaded.process.stdin.write(b"rubbish\n")
+    loaded.process.stdin.flush()
+    wire = loaded.hear().body
+    assert isinstance(wire, Failed)
+    assert wire.kind == "wire"
+    loaded.say(8, ask("Hello", max_tokens=3))
+    assert isinstance(loaded.until_end(8)[-1], Generated)
+
+
+def test_nothing_is_loaded_before_a_load() -> None:
+    child = start()
+    child.hear()
+    child.say(1, ask("Hello"))
+    failed = child.until_end(1)[-1]
+    assert isinstance(failed, Failed)
+    assert failed.what == "no model is loaded"
+    child.say(2, Close())
+    assert child.process.wait(timeout=30) == 0
+
+
+def test_it_ends_when_its_input_ends_even_in_the_middle_of_a_job() -> None:
+    child = start()
+    child.hear()
+    child.say(1, Load())
+    child.until_end(1)
+    child.say(2, ask("Tell me a story.", max_tokens=1900))
+    child.hear()
+    assert child.process.stdin is not None
+    child.process.stdin.close()
+    assert child.process.wait(timeout=10) == 0
+
+
+def test_what_others_print_does_not_reach_the_stream() -> None:
+    noisy = (
+        "import os, dfly_core.worker as w; real = w.Worker.serve\n"
+        "def serve(self):\n"
+        "    print('stray'); os.write(1, b'native')\n"
+        "    real(self)\n"
+        "w.Worker.serve = serve; w.main()"
+    )
+    child = start("-c", noisy)
+    assert isinstance(child.hear().body, Hello)
+    child.say(9, Doctor())
+    assert isinstance(child.until_end(9)[-1], CLOSING)
+    child.process.kill()

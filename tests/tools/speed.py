@@ -1,0 +1,162 @@
+"""Decoding speed of a made pair against its target alone, in one run.
+
+    python -m tests.tools.speed [--hidden 768 --layers 8 --vocabulary 8192] [--rounds 5]
+
+The pair is made on the spot with random float32 weights (about 60 million parameters by
+default). What it proposes is scripted, but the whole draft is computed, so its cost is paid:
+an oracle that makes 80 % of the proposals right, and a hostile one that makes none right.
+Prints medians over interleaved rounds, ratios to the target alone, the ideal computed from the
+medians of the cycle's own parts, and the same at a long context. Run it with OpenBLAS
+preloaded on Linux: the wheel's own BLAS makes a block cost as much as its rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import mlx.core as mx
+from mlx.utils import tree_reduce
+
+from dfly_core.engine.calibrate import measure_costs
+from dfly_core.engine.context import Context
+from dfly_core.engine.generate import generate
+from dfly_core.engine.propose import Draft, propose
+from dfly_core.model.config import drafter_config
+from dfly_core.model.drafter import Drafter
+from dfly_core.model.pair import Pair, describe
+from dfly_core.records.commands import GenerateOptions, Load
+from dfly_core.records.loaded import Costs
+from dfly_core.records.stats import Stats
+from dfly_core.records.step import Step
+from tests.tiny import TinyTokenizer, draft_config, half, make_target, randomize, wrong
+
+LIMIT = 8192
+BLOCK = 8
+
+
+def build(hidden: int, layers: int, vocabulary: int) -> Pair:
+    """A random pair; the drafter has two layers and four taps."""
+    sizes = {
+        "vocab_size": vocabulary, "hidden_size": hidden, "head_dim": 64,
+        "num_attention_heads": hidden // 64, "num_key_value_heads": hidden // 128,
+        "intermediate_size": hidden * 8 // 3 // 64 * 64, "max_position_embeddings": LIMIT,
+    }  # fmt: skip
+    taps = [layers * i // 4 for i in range(4)]
+    target = make_target(**sizes, num_hidden_layers=layers, tie_word_embeddings=True)
+    target.taps = tuple(taps)
+    config = drafter_config(
+        draft_config(
+            **sizes, target_hidden_size=hidden, target_num_hidden_layers=layers,
+            target_layer_ids=taps, num_target_layers=4, block_size=BLOCK,
+            hidden_correction_intermediate_size=hidden,
+        )
+    )  # fmt: skip
+    drafter = Drafter(config)
+    randomize(drafter, 2)
+    info = describe(Load("made", "made"), target, drafter)
+    return Pair(target, drafter, TinyTokenizer(), frozenset(), info, Path(), Path())
+
+
+Propose = Callable[[Context], Draft]
+
+
+def paid(script: Propose) -> Propose:
+    """`script`'s proposals at the price of the real draft."""
+
+    def both(context: Context) -> Draft:
+        return Draft(mx.minimum(propose(context).ids, 0) + script(context).ids)
+
+    return both
+
+
+@dataclass
+class Measured:
+    """Decoding rates (tokens/s) and steps of one way of decoding, round by round."""
+
+    rates: list[float]
+    steps: list[Step]
+
+    @property
+    def rate(self) -> float:
+        return statistics.median(self.rates)
+
+    def ideal(self) -> float | None:
+        """Tokens/s if every cycle took the medians of its own parts."""
+        timed = [s.seconds for s in self.steps if s.is_cycle and s.seconds.sampled]
+        mean = Stats().extend(self.steps).mean_accepted_length
+        if not timed or mean is None:
+            return None
+        parts = [[t.draft, t.verify, t.commit] for t in timed]
+        return mean / sum(
+            statistics.median(p or 0.0 for p in part) for part in zip(*parts, strict=True)
+        )
+
+
+def decode(
+    pair: Pair, prompt: list[int], count: int, script: Propose | None, costs: Costs | None
+) -> list[Step]:
+    """The steps of one answer; no script means the target alone."""
+    context = Context(pair, draft=script is not None)
+    options = GenerateOptions(max_tokens=count)
+    events = generate(context, prompt, options, lambda: False, script or propose, costs)
+    return [event for event in events if isinstance(event, Step)]
+
+
+def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Costs) -> None:
+    """Interleave the ways and print their medians."""
+    prompt = [(17 * i) % 90 for i in range(prompt_length)]
+    alone = decode(pair, prompt, count + BLOCK, None, None)
+    truth = [token.id for step in alone for token in step.emitted]
+    scripts: dict[str, Propose | None] = {
+        "target alone": None,
+        "oracle, 80 % right": paid(half(truth, prompt_length, share=0.8)),
+        "hostile, none right": paid(wrong(truth, prompt_length)),
+    }
+    found = {name: Measured([], []) for name in scripts}
+    for _ in range(rounds):
+        for name, script in scripts.items():
+            steps = decode(pair, prompt, count, script, costs if script else None)
+            if [t.id for s in steps for t in s.emitted] != truth[:count]:
+                raise SystemExit(f"{name}: the ids differ from the target's own")
+            found[name].rates.append(Stats().extend(steps).tokens_per_second or 0.0)
+            found[name].steps += steps
+    base = found["target alone"].rate
+    print(f"\ncontext {prompt_length}, {count} tokens, medians of {rounds}")
+    for name, one in found.items():
+        stats = Stats().extend(one.steps)
+        mean = stats.mean_accepted_length
+        ideal = one.ideal() if "oracle" in name else None
+        print(
+            f"  {name:20} {one.rate:8.1f} tokens/s  x{one.rate / base:.2f}"
+            + (f"  mean accepted length {mean:.2f}" if mean else "")
+            + (f"  {one.rate / ideal:.2f} of the ideal" if ideal else "")
+        )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hidden", type=int, default=768)
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--vocabulary", type=int, default=8192)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--contexts", type=int, nargs="*", default=[200, 4000])
+    args = parser.parse_args()
+    pair = build(args.hidden, args.layers, args.vocabulary)
+    size = tree_reduce(lambda n, a: n + a.size, pair.target.model.parameters(), 0)
+    costs = measure_costs(pair)
+    assert costs is not None
+    print(f"target of {size / 1e6:.0f} M parameters, drafter K {BLOCK}; in target steps:")
+    print(f"  draft {costs.draft / costs.plain:.2f}, verify of 1..{BLOCK} rows", end=" ")
+    print(" ".join(f"{v / costs.plain:.2f}" for v in costs.verify))
+    for length in args.contexts:
+        measure(pair, length, args.count, args.rounds, costs)
+
+
+if __name__ == "__main__":
+    main()
