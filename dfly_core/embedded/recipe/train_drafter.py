@@ -14,11 +14,11 @@ from torch import Tensor
 from .drafter import Drafter, make_config
 from .optim import optimizers, set_rate
 from .target import Target
-from .train_target import factor, shape
+from .train_target import shape
 
 ANCHORS = 8
 UNCORRECTED = 0.3
-RATES = [0.012, 0.003]
+RATES = [0.006, 0.003]
 Sample = tuple[list[int], int]
 
 
@@ -69,6 +69,11 @@ def draw(
         ids, 1, (anchors[..., None] + torch.arange(k)).flatten(1)
     ).unflatten(1, (ANCHORS, k))  # fmt: skip
     return ids[:, :width], anchors, wanted, weight
+
+
+def factor(done: float) -> float:
+    """Short warm-up, flat, then linear to zero over the last two thirds."""
+    return min(1.0, done / 0.01) if done < 0.33 else max(0.0, (1.0 - done) / 0.67)
 
 
 def loss_of(drafter: Drafter, target: Target, ids: Tensor, anchors: Tensor, wanted: Tensor,
