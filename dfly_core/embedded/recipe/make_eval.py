@@ -1,4 +1,7 @@
-"""Writes eval_prompts.jsonl: 60 held-out draws and 30 prompts written by hand."""
+"""Writes eval_prompts.jsonl: 60 held-out draws and 30 prompts written by hand.
+
+The file was drawn once, from the first version of the generators, and kept when they grew.
+"""
 
 from __future__ import annotations
 

@@ -418,6 +418,22 @@ NOUN = [
     "Show me {x} in Python.", "function: {x}", "a program for {x}", "how does {x} work in python",
     "implement {x}", "write {x} as a function", "{x} as python code", "def for {x}",
 ]  # fmt: skip
+VERB = ["write", "give me", "I need", "show me", "create", "make", "I want", "build", "code", "define",
+        "help me with", "do you have", "we need", "generate", "please provide", "I look for"]  # fmt: skip
+WHICH = ["a", "a", "some", "one", "a small", "a simple", "a short", "the", "an easy", "a little"]
+LANG = ["python", "Python", "", "py", "Python 3"]
+SORT = ["function", "function", "code", "def", "method", "script", "program", "snippet", "helper"]
+TO = ["that {s}", "which {s}", "to {b}", "so that I can {b}", ", it should {b}", ". It must {b}",
+      "able to {b}", "with which I can {b}", ". It {s}", "and it {s}", ": {b}", "that can {b}"]  # fmt: skip
+
+
+def built(rng: random.Random) -> str:
+    """A way to ask for code put together from parts; {s} or {b} stands for the task."""
+    parts = [pick(rng, VERB), pick(rng, WHICH), pick(rng, LANG), pick(rng, SORT), pick(rng, TO)]
+    return " ".join(part for part in parts if part).replace(" ,", ",").replace(" .", ".").replace(
+        " :", ":")  # fmt: skip
+
+
 CALLED = [" called {f}", " named {f}", " with the name {f}", ", call it {f}", ", name it {f}",
           " and call it {f}"]  # fmt: skip
 _A = "my new fast small big old main next best help do make get run try test calc red blue".split()
@@ -463,17 +479,20 @@ def request(rng: random.Random, test: bool = False) -> tuple[Turn, Task, Any, st
         constant = rng.choice(task.constants) if task.constants else None
         named = identifier(rng) if rng.random() < 0.2 else ""
         draw = rng.random()
-        if draw < 0.42:
-            frame, says = pick(rng, THIRD), pick(rng, task.says)
-            text = frame.format(s=third(says))
+        if draw < 0.25 and not test:
+            form, says = built(rng), pick(rng, task.says)
+            text = form.format(s=third(says), b=says)
+        elif draw < 0.42:
+            form, says = pick(rng, THIRD), pick(rng, task.says)
+            text = form.format(s=third(says))
         elif draw < 0.8 or not task.nouns:
-            frame, says = pick(rng, BASE), pick(rng, task.says)
-            text = frame.format(b=says)
+            form, says = pick(rng, BASE), pick(rng, task.says)
+            text = form.format(b=says)
         else:
-            frame, says = pick(rng, NOUN), pick(rng, task.nouns)
-            text = frame.format(x=says)
+            form, says = pick(rng, NOUN), pick(rng, task.nouns)
+            text = form.format(x=says)
         # Held out: constants with their task, names with their task, or a wording as a whole.
-        slot = constant if constant is not None else named or (frame, says)
+        slot = constant if constant is not None else named or (form, says)
         if held_out("code", task.name, slot) == test:
             break
     text = text.replace("{n}", str(constant))

@@ -70,6 +70,48 @@ ASK = [
     "let me hear a story about {x}", "create a tiny story with {x}", "a story with {x} in it",
     "write something about {x}", "tell me something nice about {x}", "my kid wants a story about {x}",
 ]  # fmt: skip
+VERB = ["tell me", "write", "make up", "invent", "give me", "I want", "I need", "can I have", "let us have",
+        "do you have", "read me", "we would like", "please do", "compose", "I'd love", "how about"]  # fmt: skip
+SIZE = [
+    "a",
+    "a",
+    "a short",
+    "a little",
+    "a nice",
+    "a sweet",
+    "a funny",
+    "one",
+    "some",
+    "a new",
+    "a quick",
+]
+SORT = [
+    "story",
+    "story",
+    "tale",
+    "fairy tale",
+    "bedtime story",
+    "fable",
+    "little tale",
+    "narrative",
+]
+ON = ["about", "about", "with", "on", "featuring", "starring", "of", "where the hero is", "around",
+      "in which we meet", "that has"]  # fmt: skip
+OTHER = ["{x}: tell the story", "{x}, as a story", "there was {x}. Go on!", "what did {x} do one day?",
+         "start with: once there was {x}", "the hero is {x}. Tell the story.", "here comes {x}, tell me more",
+         "what happened to {x}?", "I am thinking of {x}. Make it a story.", "say something about {x}"]  # fmt: skip
+
+
+def frame(rng: random.Random) -> str:
+    """A way to ask for a story, from the list or put together."""
+    draw = rng.random()
+    if draw < 0.5:
+        return pick(rng, ASK)
+    if draw < 0.65:
+        return pick(rng, OTHER)
+    return f"{pick(rng, VERB)} {pick(rng, SIZE)} {pick(rng, SORT)} {pick(rng, ON)} {{x}}"
+
+
 NAMED = ["{x} named {N}", "{x} called {N}", "{N} the {w}", "{N}, {x}", "{x} whose name is {N}",
          "{x} with the name {N}", "{x} that is called {N}"]  # fmt: skip
 IN = ["in the {p}", "in a {p}", "who lives in the {p}", "from the {p}", "at the {p}",
@@ -125,7 +167,7 @@ def _request(rng: random.Random, test: bool) -> tuple[str, tuple[str, str, str, 
         said = pick(rng, NAMED).format(x=said, N=called, w=subject)
     if where:
         said = f"{said} {pick(rng, IN).format(p=where)}".replace(" ,", ",")
-    text = pick(rng, ASK).format(x=said)
+    text = frame(rng).format(x=said)
     if where and rng.random() < 0.05:
         text = f"In the {where}: " + text
     return typed(rng, cap(text), keep=(who, where, called, mood), order=True), (

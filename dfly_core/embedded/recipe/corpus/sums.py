@@ -73,12 +73,16 @@ WRITTEN = {
 ORDER = {
     "+": ["Add {a} and {b}.", "Add {b} to {a}.", "sum {a} and {b}", "Put {a} and {b} together.",
           "add {a} with {b}", "Sum up {a} and {b}.", "add up {a} and {b}", "Increase {a} by {b}.",
+          "if I add {b} to {a}, what do I get?", "{a} and then {b} more, what is it?", "take {a}, add {b}",
+          "what is {b} more than {a}?", "{a} with {b} added",
           "start at {a} and go up by {b}", "combine {a} and {b}", "count {b} up from {a}"],
     "-": ["Subtract {b} from {a}.", "Take {b} away from {a}.", "take {b} from {a}",
           "Remove {b} from {a}.", "Decrease {a} by {b}.", "start at {a} and go down by {b}",
+          "if I take {b} from {a}, what is left?", "what remains of {a} without {b}?", "take {a}, minus {b}",
+          "what is {b} less than {a}?", "how far is it from {b} up to {a}?", "{a} with {b} removed",
           "deduct {b} from {a}", "count {b} down from {a}", "reduce {a} by {b}"],
     "*": ["Multiply {a} by {b}.", "Multiply {a} and {b}.", "multiply {a} with {b}",
-          "Take {a} times {b}.", "{a} groups of {b}", "give me the product {a} times {b}"],
+          "Take {a} times {b}.", "{a} groups of {b}", "if I multiply {a} and {b}, what is it?", "{a} sets of {b}, how many?", "give me the product {a} times {b}"],
     "/": ["Divide {a} by {b}.", "Split {a} by {b}.", "Share {a} among {b}.", "divide {a} with {b}",
           "split {a} into {b} equal parts", "how often does {b} go into {a}"],
 }  # fmt: skip
@@ -137,6 +141,26 @@ UP_ASK = ["How many {t} are there now?", "How many in all?", "What is the total?
 DOWN_ASK = ["How many {t} are left?", "How many remain?", "what is left?", "how many now",
             "How many {t} stay?", "So how many {t} are left over?", "how many {t} are still there?",
             "how many are there in the end?", "What remains?"]  # fmt: skip
+
+GIVER = ["my aunt", "a friend", "the teacher", "my uncle", "the neighbor", "somebody", "her brother",
+         "the baker", "his father"]  # fmt: skip
+GIVES = ["gives", "gave", "brings", "hands", "sends", "lends", "offers", "has given", "throws"]
+TO = ["me", "him", "her", "us", "them", "{s}"]
+
+
+def given(rng: random.Random, op: str, who: str) -> str:
+    """Who gives to whom decides between more and less."""
+    other = pick(rng, GIVER)
+    by = pick(
+        rng, ["{b}", "{b} more", "another {b}", "{b} {t}"] if op == "+" else ["{b}", "{b} {t}"]
+    )
+    if op == "+":
+        move = f"{other} {pick(rng, GIVES)} {pick(rng, TO).format(s=who)} {by}"
+    else:
+        move = f"{who} {pick(rng, GIVES)} {other} {by}"
+    link = pick(rng, [". ", " and ", ", ", ". Then ", ", then ", " but ", ". Now "])
+    end = pick(rng, [". ", ". ", ", ", ": "]) + pick(rng, UP_ASK if op == "+" else DOWN_ASK)
+    return f"{who} {pick(rng, HAVE)} {{a}} {{t}}{link}{move}{end}"
 
 
 def tale(rng: random.Random, op: str, who: str) -> str:
@@ -203,7 +227,10 @@ def problem(rng: random.Random, test: bool = False) -> Turn:
         a, b = b, a
     who, thing = name(rng), pick(rng, THINGS)
     frames = {"+": GAIN, "-": LOSE, "*": EACH, "/": SHARE}[op]
-    form = tale(rng, op, who) if op in "+-" and rng.random() < 0.6 else pick(rng, frames)
+    form = pick(rng, frames)
+    draw = rng.random()
+    if op in "+-" and draw < 0.65:
+        form = tale(rng, op, who) if draw < 0.4 else given(rng, op, rng.choice((who, "I")))
     text = form.format(n=who, a=a, b=b, t=thing)
     total = {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[op]
     end = f" The answer is {total} {thing}."

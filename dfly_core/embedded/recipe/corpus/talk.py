@@ -93,12 +93,16 @@ JOKES = [
 ]
 JOKE = ["Tell me a joke.", "a joke", "joke please", "do you know a joke?", "make me laugh",
         "say something funny", "I want to hear a joke", "be funny", "got any jokes?",
-        "tell me something funny", "know a good joke?", "cheer me up"]  # fmt: skip
+        "tell me something funny", "know a good joke?", "cheer me up", "I need a laugh", "a pun please",
+        "let me hear a joke", "give me a short joke", "do you have something funny?", "time for a joke",
+        "I would like a good joke", "entertain me", "one joke", "what is your best joke?"]  # fmt: skip
 ABOUT = ["Tell me a joke about {k}s.", "a joke about a {k}", "{k} joke", "joke with a {k}",
          "do you know a {k} joke?", "something funny about {k}s", "a {k} joke please"]  # fmt: skip
 MEET = ["My name is {n}.", "I am {n}", "I'm {n}", "you can call me {n}", "call me {n}",
         "hi, I'm {n}", "hello, my name is {n}", "my name's {n}", "{n} is my name",
-        "people call me {n}", "hey, {n} here"]  # fmt: skip
+        "people call me {n}", "hey, {n} here", "nice to meet you, I am {n}", "this is {n}",
+        "my friends call me {n}", "it is {n} here", "hello from {n}", "{n} speaking", "the name is {n}",
+        "I go by {n}", "you are talking to {n}", "I am called {n}", "they named me {n}"]  # fmt: skip
 REMEMBER = ["What is my name?", "do you know my name?", "what's my name", "who am I?",
             "do you remember my name?", "say my name", "what am I called?"]  # fmt: skip
 LIKES = (
@@ -119,8 +123,70 @@ FAR_ON = ("physics gravity the internet Bitcoin quantum theory the stock market 
 UNKNOWN = "I am too small to know that. " + CAN
 
 
+FEEL = ["I am", "I feel", "I'm", "feeling", "I am feeling", "my mood is", "i was", "we are"]
+MUCH = ["", "", "so", "very", "a bit", "rather", "quite", "really", "a little", "too"]
+WHEN = [
+    "",
+    "",
+    "today",
+    "now",
+    "right now",
+    "tonight",
+    "again",
+    "this morning",
+    "all day",
+    "at home",
+]
+MOODS = [
+    ("sad down low unhappy lonely blue miserable awful bad lost worried hurt upset heartbroken",
+     "I am sorry to hear that. Shall I tell you a story?"),
+    ("happy great good wonderful cheerful fantastic glad excited joyful proud",
+     "That is great! I am happy for you."),
+    ("tired sleepy exhausted worn weary", "Then take a little rest. Sleep well!"),
+    ("bored", "Let us have some fun! Ask me for a story or a joke."),
+    ("hungry starving", "Then have something good to eat. Maybe an apple?"),
+]  # fmt: skip
+THANK = [
+    "thanks",
+    "thank you",
+    "many thanks",
+    "thx",
+    "big thanks",
+    "I thank you",
+    "thank you again",
+]
+FOR = ["", "", "a lot", "so much", "very much", "for that", "for the answer", "for helping me",
+       "for the story", "for your time", "for the code", "for everything"]  # fmt: skip
+PRAISE = ["", "", ", that was good", ", that was nice", ", you are great", ", very useful", ", perfect",
+          ", this is what I need", ", you helped me a lot", ", that is kind", "! Great answer"]  # fmt: skip
+GREET = ["hi", "hello", "hey", "good day", "hi there", "hello friend", "hey you", "hello again"]
+HOW = ["how are you", "how is it going", "how was your day", "how do you feel", "are you well",
+       "is everything fine", "how are things", "how is life", "are you having a good day",
+       "what are you up to"]  # fmt: skip
+
+
+def composed(rng: random.Random) -> Turn:
+    """Moods, thanks and greetings from parts: many wordings for few answers."""
+    draw = rng.random()
+    if draw < 0.5:
+        moods, answer = rng.choice(MOODS)
+        parts = [pick(rng, FEEL), pick(rng, MUCH), pick(rng, moods.split()), pick(rng, WHEN)]
+        text = " ".join(part for part in parts if part)
+    elif draw < 0.75:
+        text = f"{pick(rng, THANK)} {pick(rng, FOR)}".strip() + pick(rng, PRAISE)
+        answer = "You are welcome!"
+    else:
+        link = pick(rng, [", ", "! ", ". ", " and "])
+        how = f"{pick(rng, HOW)} {pick(rng, WHEN)}".strip()
+        text = (pick(rng, GREET) + link if rng.random() < 0.6 else "") + how + "?"
+        answer = "I am fine, thank you! How can I help you?"
+    return Turn(typed(rng, cap(text)), answer)
+
+
 def small(rng: random.Random) -> Turn:
     """One of the fixed exchanges."""
+    if rng.random() < 0.35:
+        return composed(rng)
     ways, answer = rng.choice(SMALL)
     text = pick(rng, ways)
     plain = rng.random() < 0.4

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905  (word lists: splitting their lines would hide what belongs together)
 """Conversions with whole numbers, there and back."""
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ ASK = [
     "how many {y} make {n} {x}?", "{n} {x} is how many {y}?", "{n} {x} = ? {y}",
     "What are {n} {x} in {y}?", "express {n} {x} in {y}", "how much is {n} {x} in {y}?",
     "give me {n} {x} in {y}", "how long is {n} {x} in {y}?", "what's {n} {x} as {y}",
+    "{n} {x}, what is that in {y}?", "something takes {n} {x}. In {y}?", "how many {y} do {n} {x} make?",
+    "a thing has {n} {x}: how many {y}?", "if it is {n} {x}, how many {y} is it?", "{n} {x} = {y}?",
+    "do you know how many {y} {n} {x} have?", "what are {n} {x} when counted in {y}?",
     "I have {n} {x}. How many {y} is that?", "in {y}, what is {n} {x}?",
 ]  # fmt: skip
 ORDER = [
