@@ -1,4 +1,4 @@
-# ruff: noqa: SIM905  (word lists: splitting their lines would hide what belongs together)
+# ruff: noqa: E501, SIM905  (word lists: splitting their lines would hide what belongs together)
 """Sums, differences, products and quotients, always reached in small steps."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, SIM905  (word lists: splitting their lines would hide what belongs together)
+# ruff: noqa: E501  (word lists: splitting their lines would hide what belongs together)
 """Conversions with whole numbers, there and back."""
 
 from __future__ import annotations
