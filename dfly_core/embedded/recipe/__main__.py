@@ -11,8 +11,6 @@ import json
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -45,20 +43,9 @@ def samples_of(
     """The target's own greedy answers, made once."""
     path = work / "answers.json"
     if not path.exists():
-        # Two processes of one thread each: on two shared cores faster than two threads.
-        with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-            jobs = [(work, target.config, tokenizer.to_str(), count // 2, seed, minutes * 60)
-                    for seed in (5, 6)]  # fmt: skip
-            made = [sample for part in pool.map(_answers, jobs) for sample in part]
+        made = answers.in_two_processes(work / "target", tokenizer, count, minutes * 60)
         path.write_text(json.dumps(made))
     return [(ids, start) for ids, start in json.loads(path.read_text())]
-
-
-def _answers(job: tuple[Path, TargetConfig, str, int, int, float]) -> list[tuple[list[int], int]]:
-    work, config, tokenizer, count, seed, seconds = job
-    torch.set_num_threads(1)
-    target = export.read_target(work / "target", Target(config))
-    return answers.collect(target, Tokenizer.from_str(tokenizer), count, seed, seconds)
 
 
 def drafter_of(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
 
 from .corpus.mix import conversation
-from .target import Cache, Target
+from .export import read_target
+from .target import Cache, Target, TargetConfig
 from .text import END_OF_TEXT, IM_END, prompt_text
 
 
@@ -78,3 +82,20 @@ def collect(
                 made.append((prompt + answer, len(prompt)))
         print(f"answers {len(made)} after {time.time() - begun:.0f} s", flush=True)
     return made
+
+
+def _part(job: tuple[Path, str, int, int, float]) -> list[tuple[list[int], int]]:
+    folder, tokenizer, count, seed, seconds = job
+    torch.set_num_threads(1)
+    made = Tokenizer.from_str(tokenizer)
+    target = read_target(folder, Target(TargetConfig(vocab_size=made.get_vocab_size())))
+    return collect(target, made, count, seed, seconds)
+
+
+def in_two_processes(
+    folder: Path, tokenizer: Tokenizer, count: int, seconds: float
+) -> list[tuple[list[int], int]]:
+    """One thread each: on two shared cores faster than two threads in one process."""
+    jobs = [(folder, tokenizer.to_str(), count // 2, seed, seconds) for seed in (5, 6)]
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        return [sample for part in pool.map(_part, jobs) for sample in part]

@@ -302,7 +302,7 @@ FOLLOW = {
 def chain(rng: random.Random) -> list[Turn]:
     """A calculation, then changes to its result."""
     op, a, b = drawn(rng, False)
-    while op not in "+-":
+    while op not in "+-" or (op == "-" and a < b):
         op, a, b = drawn(rng, False)
     first = plain(rng)
     shape = pick(rng, WRITTEN[op]).format(a=a, b=b)
