@@ -159,7 +159,8 @@ class SingleRows:
         self._target.forward(ids, read)
         times = -(-self.length // ids.shape[1])
         for store, source in zip(cache, read, strict=True):
-            keys, values = source.keys_and_values()
+            read_rows = (..., slice(0, source.offset), slice(None))
+            keys, values = source.keys[read_rows], source.values[read_rows]
             store.update_and_fetch(
                 mx.tile(keys, (1, 1, times, 1))[:, :, : self.length],
                 mx.tile(values, (1, 1, times, 1))[:, :, : self.length],
