@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import mlx.core as mx
 
+from dfly_core.bench.run import benchmark
 from dfly_core.convert.convert import convert
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
@@ -15,7 +16,7 @@ from dfly_core.engine.generate import generate
 from dfly_core.exact.verdict import prepare
 from dfly_core.model.pair import Pair, load_pair
 from dfly_core.model.prompt import prompt_ids
-from dfly_core.records.commands import Convert, Generate, Job, Load
+from dfly_core.records.commands import Bench, Convert, Generate, Job, Load
 from dfly_core.records.errors import Usage
 from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
 from dfly_core.records.loaded import Costs, Verdict
@@ -40,6 +41,7 @@ class Program:
         self._pair: Pair | None = None
         self._context: Context | None = None
         self._costs: Costs | None = None
+        self._loaded: Load | None = None
 
     def run(self, job: Job, cancelled: Cancelled) -> Iterator[Event]:
         """Do one job; yields its events, the closing one last; raises DflyError."""
@@ -49,21 +51,31 @@ class Program:
             yield from self._generate(job, cancelled)
         elif isinstance(job, Convert):
             yield from convert(job, cancelled)
+        elif isinstance(job, Bench):
+            yield from self._bench(job, cancelled)
         else:
             raise Usage(f"{type(job).__name__} is not something this version can do")
 
     def _load(self, job: Load) -> Iterator[Event]:
         yield Progress("load", job.model or "embedded pair", 0, 1, "models")
         # The old pair goes first: two 8B models at once would not fit most machines.
-        self._pair = self._context = None
+        self._pair = self._context = self._loaded = None
         mx.clear_cache()
-        self._pair = load_pair(job)
+        self._pair, self._loaded = load_pair(job), job
         self._context = Context(self._pair)
         verdict = yield from prepare(self._pair, job.verify)
         self._costs = measure_costs(self._pair)
         if verdict is not None and self._costs is not None:
             verdict = with_costs(verdict, self._costs)
         yield Loaded(self._pair.info, verdict)
+
+    def _bench(self, job: Bench, cancelled: Cancelled) -> Iterator[Event]:
+        request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
+        if request != self._loaded:
+            # Loaded would end the job; the report says what was loaded.
+            yield from (event for event in self._load(request) if isinstance(event, Progress))
+        assert self._pair is not None
+        yield from benchmark(job, self._pair, self._costs, cancelled)
 
     def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:
         if self._pair is None or self._context is None:
