@@ -28,7 +28,7 @@ WHOLE_KEYS = (8, 253, 1018)
 PROBED_LIMIT = 41_000  # beyond, attention goes row by row: exact without having been seen
 READ_ROWS = 24
 LEVELS: tuple[Level, ...] = ("chosen", "attention by row", "all by row")
-PAYS = 0.95  # of native's seconds: a detour that nothing demands must be this much quicker
+PAYS = 0.85  # of native's seconds: a detour that nothing demands must be this much quicker
 
 
 def self_test(
