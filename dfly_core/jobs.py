@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 import mlx.core as mx
 
 from dfly_core.bench.run import benchmark
 from dfly_core.convert.convert import convert
+from dfly_core.doctor import examine
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
 from dfly_core.exact.verdict import prepare
 from dfly_core.model.pair import Pair, load_pair
 from dfly_core.model.prompt import prompt_ids
-from dfly_core.records.commands import Bench, Convert, Generate, Job, Load
+from dfly_core.records.commands import Bench, Convert, Doctor, Generate, Job, Load
 from dfly_core.records.errors import Usage
 from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
 from dfly_core.records.loaded import Costs, Verdict
@@ -53,6 +54,8 @@ class Program:
             yield from convert(job, cancelled)
         elif isinstance(job, Bench):
             yield from self._bench(job, cancelled)
+        elif isinstance(job, Doctor):
+            yield from examine(job, self._ensure)
         else:
             raise Usage(f"{type(job).__name__} is not something this version can do")
 
@@ -71,11 +74,16 @@ class Program:
 
     def _bench(self, job: Bench, cancelled: Cancelled) -> Iterator[Event]:
         request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
+        pair = yield from self._ensure(request)
+        yield from benchmark(job, pair, self._costs, cancelled)
+
+    def _ensure(self, request: Load) -> Generator[Progress, None, Pair]:
+        """The pair a job needs: the one that is there if it is the same, else loaded now."""
         if request != self._loaded:
-            # Loaded would end the job; the report says what was loaded.
+            # Loaded would end the job; the job's own report says what was loaded.
             yield from (event for event in self._load(request) if isinstance(event, Progress))
         assert self._pair is not None
-        yield from benchmark(job, self._pair, self._costs, cancelled)
+        return self._pair
 
     def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:
         if self._pair is None or self._context is None:
