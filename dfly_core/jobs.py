@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 import mlx.core as mx
 
+from dfly_core.bench.run import benchmark
 from dfly_core.convert.convert import convert
+from dfly_core.doctor import examine
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
 from dfly_core.exact.verdict import prepare
 from dfly_core.model.pair import Pair, load_pair
 from dfly_core.model.prompt import prompt_ids
-from dfly_core.records.commands import Convert, Generate, Job, Load
+from dfly_core.records.commands import Bench, Convert, Doctor, Generate, Job, Load
 from dfly_core.records.errors import Usage
 from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
 from dfly_core.records.loaded import Costs, Verdict
@@ -40,6 +42,7 @@ class Program:
         self._pair: Pair | None = None
         self._context: Context | None = None
         self._costs: Costs | None = None
+        self._loaded: Load | None = None
 
     def run(self, job: Job, cancelled: Cancelled) -> Iterator[Event]:
         """Do one job; yields its events, the closing one last; raises DflyError."""
@@ -49,21 +52,38 @@ class Program:
             yield from self._generate(job, cancelled)
         elif isinstance(job, Convert):
             yield from convert(job, cancelled)
+        elif isinstance(job, Bench):
+            yield from self._bench(job, cancelled)
+        elif isinstance(job, Doctor):
+            yield from examine(job, self._ensure)
         else:
             raise Usage(f"{type(job).__name__} is not something this version can do")
 
     def _load(self, job: Load) -> Iterator[Event]:
         yield Progress("load", job.model or "embedded pair", 0, 1, "models")
         # The old pair goes first: two 8B models at once would not fit most machines.
-        self._pair = self._context = None
+        self._pair = self._context = self._loaded = None
         mx.clear_cache()
-        self._pair = load_pair(job)
+        self._pair, self._loaded = load_pair(job), job
         self._context = Context(self._pair)
         verdict = yield from prepare(self._pair, job.verify)
         self._costs = measure_costs(self._pair)
         if verdict is not None and self._costs is not None:
             verdict = with_costs(verdict, self._costs)
         yield Loaded(self._pair.info, verdict)
+
+    def _bench(self, job: Bench, cancelled: Cancelled) -> Iterator[Event]:
+        request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
+        pair = yield from self._ensure(request)
+        yield from benchmark(job, pair, self._costs, cancelled)
+
+    def _ensure(self, request: Load) -> Generator[Progress, None, Pair]:
+        """The pair a job needs: the one that is there if it is the same, else loaded now."""
+        if request != self._loaded:
+            # Loaded would end the job; the job's own report says what was loaded.
+            yield from (event for event in self._load(request) if isinstance(event, Progress))
+        assert self._pair is not None
+        return self._pair
 
     def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:
         if self._pair is None or self._context is None:

@@ -6,25 +6,48 @@ import asyncio
 import contextlib
 import signal
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual.app import App
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.theme import Theme
 
-from dfly_core.records.commands import GenerateOptions, Load
+from dfly_core.records.commands import Load
 from dfly_core.records.events import Event, Failed, Loaded, Progress
+from dfly_core.records.loaded import VerifyMode
+from dfly_tui.commands import applying
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
+from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
-from dfly_tui.state.conversation import Conversation
 from dfly_tui.state.panel import PanelState
 from dfly_tui.state.settings import load_settings, save_settings
 from dfly_tui.state.store import Store
 from dfly_tui.talk import Talk
 from dfly_tui.themes import DARK, LIGHT
+
+QUIET = (
+    ("ctrl+n", "new_chat", "New chat"),
+    ("ctrl+r", "again", "Answer again, or start the engine again"),
+    ("ctrl+t", "edit_last", "Edit your last message"),
+    ("ctrl+l", "continue", "Go on with a stopped answer"),
+    ("ctrl+g", "copy_answer", "Copy the answer"),
+    ("ctrl+b", "copy_code", "Copy the last code block"),
+    ("f2", "panel", "Show or hide the live panel"),
+    ("f3", "replay", "Step replay"),
+    ("f4", "tokens", "Tokens by origin"),
+    ("f5", "race", "A/B: both decoders on the last prompt"),
+    ("f6", "models", "Choose target and drafter"),
+    ("f7", "convert", "Convert a drafter checkpoint"),
+    ("f8", "bench", "Benchmark"),
+    ("f9", "settings", "Settings"),
+)  # keys that the footer has no room for; F1 lists them
 
 _TICK = 0.1  # seconds between drains; slower when drains are dear
 _SLOWEST = 0.5
@@ -42,22 +65,35 @@ class Start:
     changes: dict[str, Any] = field(default_factory=dict)
 
 
-class DflyApp(App[int]):
+class DflyApp(ScreenActions):
     """Chat over the engine that `engine` runs in a process of its own."""
 
     TITLE = "dfly"
     ENABLE_COMMAND_PALETTE = True
-    CSS = "ToastRack { margin: 0 2 5 0; }"
+    CSS = """
+    ToastRack { margin: 0 2 5 0; }
+    OptionList:focus { border: none; background-tint: $foreground 0%; }
+    OptionList > .option-list--option-highlighted { background: $foreground 10%; }
+    OptionList:focus > .option-list--option-highlighted {
+        background: $primary 30%; color: $foreground; text-style: none;
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True),
-        Binding("ctrl+n", "new_chat", "New", id="app.new"),
-        Binding("ctrl+r", "again", "Again", id="app.again"),
+        Binding("f1", "help", "Help", id="app.help"),
+        Binding("ctrl+o", "chats", "Chats", id="app.chats"),
+        Binding("ctrl+p", "command_palette", "Commands", id="app.commands", priority=True),
+        *(
+            # With priority: the composer's TextArea has ideas of its own about F6 and F7.
+            Binding(key, action, label, show=False, id=f"app.{action}", priority=True)
+            for key, action, label in QUIET
+        ),
     ]
 
     def __init__(self, engine: Engine, start: Start) -> None:
         super().__init__()
         self.start = start
-        self.settings, self._settings_fault = load_settings(self._settings_path)
+        self.settings, self._settings_fault = load_settings(self.settings_path)
         self.desk = Desk(engine)
         self.panel = PanelState()
         self.chat_screen = ChatScreen(self.panel)
@@ -69,7 +105,7 @@ class DflyApp(App[int]):
             self.settings.model,
             self.settings.draft,
             self.settings.no_draft,
-            self.settings.verify if self.settings.verify in ("fast", "auto") else "exact",  # type: ignore[arg-type]
+            self.verify,
         )
         self._doing = ""
         self._tick_due = 0.0
@@ -78,12 +114,22 @@ class DflyApp(App[int]):
         self.theme = (
             self.settings.theme if self.settings.theme in self.available_themes else "dfly-dark"
         )
-        if self.settings.reduced_motion:
-            self.animation_level = "none"
+        self.animation_level = "none" if self.settings.reduced_motion else "full"
 
     @property
-    def _settings_path(self) -> Path:
+    def settings_path(self) -> Path:
         return self.start.data / "settings.json"
+
+    @property
+    def keymap(self) -> dict[str, str]:
+        """The user's own keys, by binding id."""
+        return {name: str(keys) for name, keys in self.settings.keys.items()}
+
+    @property
+    def verify(self) -> VerifyMode:
+        """How drafts are checked."""
+        modes: dict[str, VerifyMode] = {"fast": "fast", "auto": "auto"}
+        return modes.get(self.settings.verify, "exact")
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
@@ -100,12 +146,32 @@ class DflyApp(App[int]):
         """The chat is on screen: start the engine if it is not running yet, load, tick."""
         if self.start.resume is not None:
             self.open_chat(self.start.resume)
+        self.set_keymap(self.keymap)
+        self.chat_screen.composer.bind_keys(self.keymap)
+        self.theme_changed_signal.subscribe(self, self._keep_theme)
         if self._settings_fault:
             self.chat_screen.trouble(self._settings_fault)
         if self.desk.engine.pid is None:
             self.desk.start()
         self._load_pair()
         self._plan_tick(_TICK)
+
+    def _keep_theme(self, theme: Theme) -> None:
+        if theme.name != self.settings.theme:
+            self.settings.theme = theme.name
+            self.save_settings()
+
+    def handle_bindings_clash(self, clashed_bindings: set[Binding], node: DOMNode) -> None:
+        """Keys of the settings file that were taken: say which."""
+        names = ", ".join(sorted(b.id or b.action for b in clashed_bindings))
+        self.say_line(f"Your keys displace: {names}", serious=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that concern the chat act on the chat's own screen only."""
+        quiet = {name for _, name, _ in QUIET}
+        if action in quiet or action in ("chats", "help"):
+            return self.screen is self.chat_screen
+        return True
 
     # The engine.
 
@@ -121,6 +187,25 @@ class DflyApp(App[int]):
             return "embedded pair" if pair.draft else "embedded target alone"
         name = Path(pair.model).name
         return f"{name} + {Path(pair.draft).name}" if pair.draft else f"{name}, alone"
+
+    @property
+    def loaded(self) -> Load:
+        """What was loaded last."""
+        return self._load
+
+    def load(self, load: Load) -> None:
+        """Load another pair; remembered once it is loaded."""
+        self._load = load
+        self.panel.pair = self.panel.verdict = None
+        self.panel.begin()
+        self.chat_screen.notice.clear()
+        self._load_pair()
+
+    def apply_settings(self) -> None:
+        """Settings changed: what can change at once does."""
+        self.animation_level = "none" if self.settings.reduced_motion else "full"
+        if self.panel.pair and self._load.verify != self.verify and not self.desk.busy:
+            self.load(replace(self._load, verify=self.verify))
 
     def _load_pair(self) -> None:
         if self.desk.gone:
@@ -185,30 +270,19 @@ class DflyApp(App[int]):
 
     # What the user does.
 
-    @property
-    def options(self) -> GenerateOptions:
-        """How answers are to be made."""
-        chosen = self.settings
-        return GenerateOptions(
-            max_tokens=chosen.max_tokens, width=chosen.width, temperature=chosen.temperature
-        )
-
     def say(self, text: str) -> bool:
         """Send a message, or keep it until the pair is loaded; False if it was not taken."""
         if self.desk.gone:
             self._say_gone(self.desk.gone)
             return False
         if self.desk.busy == "load":
-            self.notify("The pair is loading: the message is sent when it is ready", markup=False)
+            self.say_line("The pair is loading: the message is sent when it is ready")
             self._waiting = text
             return True
         if self.panel.pair is None:
             self.chat_screen.trouble("No pair is loaded: choose one with F6")
             return False
-        if self.desk.busy:
-            self.notify(f"One thing at a time: the {self.desk.busy} still runs", markup=False)
-            return False
-        return self.talk.ask(text, self.options)
+        return self._free() and self.talk.ask(text, self.options)
 
     def _send_waiting(self) -> None:
         waiting, self._waiting = self._waiting, ""
@@ -222,33 +296,22 @@ class DflyApp(App[int]):
             self.chat_screen.notice.clear()
             self.panel.pair = None
             self._load_pair()
-        elif self.desk.busy:
-            self.notify(f"One thing at a time: the {self.desk.busy} still runs", markup=False)
-        else:
+        elif self._free():
             self.talk.again(self.options)
-
-    def action_new_chat(self) -> None:
-        """Begin another conversation."""
-        if self.talk.answering:
-            self.notify("The answer still runs: Esc stops it", markup=False)
-            return
-        self.talk.open(Conversation(system=self.settings.system))
-        self.chat_screen.composer.focus()
-
-    def open_chat(self, number: int) -> None:
-        """Open a conversation from disk."""
-        try:
-            self.talk.open(self.talk.store.load(number))
-        except OSError as error:
-            self.chat_screen.trouble(f"Chat {number} cannot be opened: {error.strerror or error}")
 
     def save_settings(self) -> None:
         """Keep the settings, or say why not."""
         try:
-            save_settings(self._settings_path, self.settings)
+            save_settings(self.settings_path, self.settings)
         except OSError as error:
             reason = error.strerror or str(error)
-            self.notify(f"Settings could not be saved: {reason}", severity="warning", markup=False)
+            self.say_line(f"Settings could not be saved: {reason}", serious=True)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The palette: what applies now, from the one table."""
+        for command in applying(self):
+            act = partial(self.run_action, command.action)
+            yield SystemCommand(command.title, f"{command.help}  /{command.word}", act)
 
     async def action_quit(self) -> None:
         """Leave: keep what there is, end the engine."""

@@ -34,7 +34,7 @@ class Line:
         cut = self.body.fold(room) if self.code else self.body.wrap(room)
         if self.code:
             cut = [row.extend_right(max(room - row.cell_length, 0)) for row in cut]
-            cut = [row.stylize_before("on $boost") for row in cut]
+            cut = [row.stylize_before("on $foreground 6%") for row in cut]
         leads = [self.head] + [self.rest] * (len(cut) - 1)
         return [lead + row for lead, row in zip(leads, cut, strict=True)]
 
@@ -156,7 +156,7 @@ class _Walk:
     def _code(self, node: Node) -> Iterator[Line]:
         language = node.info.split()[0] if node.info.strip() else ""
         body = highlighted(node.content.rstrip("\n"), language)
-        edge = Content(" ").stylize("on $boost")
+        edge = Content(" ").stylize("on $foreground 6%")
         for row in body.split("\n", allow_blank=True):
             yield Line(row, self._head() + edge, self._rest() + edge, code=True)
 
@@ -174,7 +174,7 @@ def inline(node: Node) -> Content:
         if child.type in ("softbreak", "hardbreak"):
             parts.append(Content("\n"))
         elif child.type == "code_inline":
-            parts.append(Content(child.content).stylize("$accent on $boost"))
+            parts.append(Content(child.content).stylize("$accent"))
         elif child.type == "image":
             parts.append(Content(f"[{child.content}]({child.attrs.get('src', '')})"))
         elif child.nesting == 1:

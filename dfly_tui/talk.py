@@ -60,6 +60,8 @@ class Talk:
     def open(self, chat: Conversation) -> None:
         """Show another conversation."""
         self.chat = chat
+        self.panel.begin()
+        self.panel.context_used = 0
         self.view.replaced()
 
     def ask(self, text: str, options: GenerateOptions) -> bool:
@@ -69,7 +71,7 @@ class Talk:
         question = Turn(self.chat.next_number, "user", text, "stop")
         self.chat.turns.append(question)
         if not self.chat.number:
-            self._keep(lambda: self.store.create(self.chat))
+            self.write(lambda: self.store.create(self.chat))
         else:
             self.keep(lambda: self.store.say(self.chat, question))
         return self._answer(options)
@@ -90,16 +92,37 @@ class Talk:
         self.view.replaced()
         return self.ask(text, options)
 
+    def go_on(self, options: GenerateOptions) -> bool:
+        """Go on with the last answer if it was cut; the engine is given what there is of it."""
+        answer = self.chat.turns[-1] if self.chat.turns else None
+        if answer is None or answer.who != "assistant" or answer.end not in ("stopped", "length"):
+            return False
+        if not self.desk.ask("answer", Generate(self.chat.messages(), options), self):
+            return False
+        answer.end, answer.note = None, ""
+        self._begin(answer, options)
+        self.view.replaced()
+        return True
+
+    def set_system(self, text: str) -> None:
+        """What the model is told first, from the next answer on."""
+        self.chat.system = text
+        self.keep(lambda: self.store.add(self.chat, {"did": "system", "system": text}))
+
+    def _begin(self, answer: Turn, options: GenerateOptions) -> None:
+        self.answer = answer
+        self._unsaved = []
+        self._saved_at = time.monotonic()
+        self.panel.begin(sampled=options.temperature > 0)
+
     def _answer(self, options: GenerateOptions) -> bool:
         messages = self.chat.messages()
         answer = Turn(self.chat.next_number, "assistant")
         if not self.desk.ask("answer", Generate(messages, options), self):
             return False
         self.chat.turns.append(answer)
-        self.answer = answer
+        self._begin(answer, options)
         self.keep(lambda: self.store.say(self.chat, answer))
-        self._saved_at = time.monotonic()
-        self.panel.begin(sampled=options.temperature > 0)
         self.view.said()
         return True
 
@@ -167,9 +190,9 @@ class Talk:
     def keep(self, write: Callable[[], None]) -> None:
         """Write to the store if the chat is in it."""
         if self.chat.number:
-            self._keep(write)
+            self.write(write)
 
-    def _keep(self, write: Callable[[], None]) -> None:
+    def write(self, write: Callable[[], None]) -> None:
         try:
             write()
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.text import Text
 from textual.content import Content
 
 from dfly_core.records.visible import one_line, visible
@@ -22,3 +23,8 @@ def line(text: str, style: str = "", limit: int = 400) -> Content:
 def markdown(text: str) -> str:
     """Text for a Markdown widget, which takes only strings."""
     return visible(text)
+
+
+def cell(text: str, style: str = "") -> Text:
+    """Text for a table cell, which takes no `Content`."""
+    return Text(one_line(text), style=style, no_wrap=True)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn, get_args
 
 from dfly_core.records.commands import Load
@@ -47,3 +51,20 @@ def load_request(args: argparse.Namespace) -> Load:
     if args.no_draft and args.draft:
         raise Usage("--draft and --no-draft exclude each other", "give one of them")
     return Load(args.model, args.draft, args.no_draft, args.verify, args.draft_bits)
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """Ctrl+C sets the event once; a second one interrupts for good."""
+    pressed = threading.Event()
+
+    def handler(*_: object) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

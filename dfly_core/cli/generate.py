@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-from dfly_core.cli.arguments import add_pair_arguments, count, load_request
+from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request
 from dfly_core.records.commands import Generate, GenerateOptions, Message
 from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Usage
 from dfly_core.records.events import Generated, Loaded, Stepped
@@ -62,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         _introduce(loaded)
         options = GenerateOptions(max_tokens=args.max_tokens, width=args.width, seed=args.seed)
         steps, done = [], None
-        cancelled = stack.enter_context(_ctrl_c())
+        cancelled = stack.enter_context(interruptible())
         for event in program.run(Generate(messages, options), cancelled.is_set):
             if isinstance(event, Stepped):
                 steps.append(event.step)
@@ -136,23 +133,6 @@ def _introduce(loaded: Loaded) -> None:
         print("no drafter: the target decodes alone", file=sys.stderr)
     if verdict and (verdict.taken == "fast" or verdict.route != "native"):
         print(verdict.words, file=sys.stderr)
-
-
-@contextmanager
-def _ctrl_c() -> Iterator[threading.Event]:
-    """Ctrl+C sets the event once; a second one interrupts for good."""
-    pressed = threading.Event()
-
-    def handler(*_: object) -> None:
-        if pressed.is_set():
-            raise KeyboardInterrupt
-        pressed.set()
-
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _show(step: Step, quiet: bool, steps_file: TextIO | None) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from dfly_core import __version__
-from dfly_core.cli import convert, generate
+from dfly_core.cli import bench, convert, doctor, generate
 from dfly_core.cli.arguments import OneLineParser
 from dfly_core.records.errors import EXIT_FAILED, EXIT_INTERRUPTED, DflyError
 from dfly_core.records.visible import one_line
 
-SUBCOMMANDS: tuple[ModuleType, ...] = (generate, convert)
+SUBCOMMANDS: tuple[ModuleType, ...] = (generate, convert, bench, doctor)
 
 
 def parser() -> argparse.ArgumentParser:

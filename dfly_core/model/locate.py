@@ -27,18 +27,26 @@ def locate(name: str, revision: str | None = None) -> Path:
     return _from_hub(name, revision)
 
 
-def _from_hub(name: str, revision: str | None) -> Path:
+def cached_folder(name: str, revision: str | None = None) -> Path | None:
+    """The folder of a hub repository that is in the local cache with its weights; no network."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        cached = snapshot_download(
-            name, revision=revision, allow_patterns=_FILES, local_files_only=True
+        cached = Path(
+            snapshot_download(name, revision=revision, allow_patterns=_FILES, local_files_only=True)
         )
-        if any(Path(cached).glob("model*.safetensors")):
-            return Path(cached)
-    except LocalEntryNotFoundError:
-        pass
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    return cached if any(cached.glob("model*.safetensors")) else None
+
+
+def _from_hub(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+
+    cached = cached_folder(name, revision)
+    if cached is not None:
+        return cached
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=_FILES))
     except Exception as error:

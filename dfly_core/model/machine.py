@@ -6,13 +6,12 @@ import hashlib
 import json
 import os
 import platform
-import shutil
-import subprocess
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+
+from dfly_core.preflight import ask, version_of
 
 SAMPLES = 16  # places of 4 KB each that a weight file's fingerprint reads besides its header
 
@@ -20,7 +19,7 @@ SAMPLES = 16  # places of 4 KB each that a weight file's fingerprint reads besid
 def machine_facts() -> dict[str, Any]:
     """Chip, memory, system and versions, as benchmark reports carry them. Sizes are in GB."""
     device = mx.device_info()
-    total = _total_memory()
+    total = total_memory()
     return {
         "chip": chip(),
         "architecture": str(device.get("architecture", platform.machine())),
@@ -29,13 +28,11 @@ def machine_facts() -> dict[str, Any]:
         "os": operating_system(),
         "os_build": os_build(),
         "power_mode": power_mode(),
-        "backend": "metal"
-        if mx.metal.is_available()
-        else str(mx.default_device().type).split(".")[-1],
+        "backend": backend(),
         "blas": blas(),
         "python": platform.python_version(),
-        "mlx": _version("mlx"),
-        "mlx_lm": _version("mlx-lm"),
+        "mlx": version_of("mlx"),
+        "mlx_lm": version_of("mlx-lm"),
     }
 
 
@@ -86,13 +83,20 @@ def cache_folder() -> Path:
 def chip() -> str:
     """The processor's name."""
     if platform.system() == "Darwin":
-        return _ask("sysctl", "-n", "machdep.cpu.brand_string") or platform.processor() or "unknown"
+        return ask("sysctl", "-n", "machdep.cpu.brand_string") or platform.processor() or "unknown"
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def backend() -> str:
+    """Where MLX computes: metal, gpu (CUDA) or cpu."""
+    if mx.metal.is_available():
+        return "metal"
+    return str(mx.default_device().type).rsplit(".", 1)[-1]
 
 
 def available_cores() -> int:
@@ -112,27 +116,17 @@ def operating_system() -> str:
 def os_build() -> str:
     """The exact build, since a system update may bring other kernels."""
     if platform.system() == "Darwin":
-        return _ask("sw_vers", "-buildVersion") or platform.version()
+        return ask("sw_vers", "-buildVersion") or platform.version()
     return platform.version()
 
 
 def power_mode() -> str | None:
-    """ "low power" or "normal" where the system tells, else None."""
+    """The words "low power" or "normal"; None where the system does not tell."""
     if platform.system() != "Darwin":
         return None
-    lines = _ask("pmset", "-g").splitlines()
+    lines = ask("pmset", "-g").splitlines()
     told = [line.split() for line in lines if line.strip().startswith("lowpowermode")]
     return None if not told else "low power" if told[0][-1] == "1" else "normal"
-
-
-def under_rosetta() -> bool:
-    """Whether this Python is an x86 one on Apple Silicon, where MLX can't work."""
-    return platform.system() == "Darwin" and _ask("sysctl", "-n", "sysctl.proc_translated") == "1"
-
-
-def compiler() -> str | None:
-    """The C++ compiler MLX's CPU backend calls at run time."""
-    return shutil.which("g++") or shutil.which("c++")
 
 
 def blas() -> str:
@@ -149,7 +143,8 @@ def blas() -> str:
     return ", ".join(names) or "built in"
 
 
-def _total_memory() -> int | None:
+def total_memory() -> int | None:
+    """The machine's memory in bytes."""
     size = mx.device_info().get("memory_size")
     if isinstance(size, int) and size > 0:
         return size
@@ -159,17 +154,14 @@ def _total_memory() -> int | None:
         return None
 
 
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _ask(*command: str) -> str:
-    """The output of a system command, empty when there is none."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+def usable_memory() -> int | None:
+    """Bytes a model may take: what the GPU may wire down on a Mac, else three quarters."""
+    if platform.system() == "Darwin":
+        raised = ask("sysctl", "-n", "iogpu.wired_limit_mb")
+        if raised.isdigit() and int(raised) > 0:
+            return int(raised) << 20
+        size = mx.device_info().get("max_recommended_working_set_size")
+        if isinstance(size, int) and size > 0:
+            return size
+    total = total_memory()
+    return None if total is None else total * 3 // 4

@@ -76,6 +76,7 @@ class Bench:
     verify: VerifyMode = "exact"
     components: bool = False
     check_baseline: bool = False
+    draft_bits: int | None = None
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,15 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from dfly_core.records.events import Progress
+from dfly_tui.commands import by_word, completions, slash
+from dfly_tui.state.conversation import Turn
 from dfly_tui.state.panel import PanelState
 from dfly_tui.talk import Talk
 from dfly_tui.text import line
 from dfly_tui.widgets.composer import Composer
 from dfly_tui.widgets.notice import Notice
 from dfly_tui.widgets.panel import Meter, Panel
+from dfly_tui.widgets.step_strip import StepStrip
 from dfly_tui.widgets.transcript import Transcript
 from dfly_tui.widgets.welcome import Welcome
 
@@ -35,8 +38,8 @@ class ChatScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
+        Binding("escape", "home", "To the composer", show=False, id="chat.home"),
         Binding("tab", "example", "Example", id="chat.example", priority=True),
-        Binding("f2", "panel", "Panel", id="chat.panel"),
         Binding("pageup", "page(-1)", "Scroll up", show=False, id="chat.page_up"),
         Binding("pagedown", "page(1)", "Scroll down", show=False, id="chat.page_down"),
     ]
@@ -51,7 +54,7 @@ class ChatScreen(Screen[None]):
         & #below { height: 1; padding: 0 2; color: $primary; display: none; }
         &.-low > #head, &.-low Meter, &.-low > Footer { display: none; }
         &.-low Composer { border: none; min-height: 1; max-height: 3; }
-        & > Footer { background: $background; }
+        & > Footer { background: $background; padding: 0 1; }
     }
     """
 
@@ -66,6 +69,8 @@ class ChatScreen(Screen[None]):
         self.notice = Notice()
         self.talk: Talk
         self._dirty = True
+        self._editing: Turn | None = None
+        self._below = ""
 
     def compose(self) -> ComposeResult:
         """Head, body with the panel beside it, composer, keys."""
@@ -95,7 +100,6 @@ class ChatScreen(Screen[None]):
         """Turns were added."""
         self._show_empty_or_not()
         self.transcript.said()
-        self.notice.clear()
         self._dirty = True
         self.refresh_bindings()
 
@@ -152,33 +156,84 @@ class ChatScreen(Screen[None]):
     # What the user does.
 
     @on(Composer.Sent)
-    def _send(self, event: Composer.Sent) -> None:
-        if self.app.say(event.text):
+    async def _send(self, event: Composer.Sent) -> None:
+        command = slash(event.text)
+        if command is not None:
+            await self._run(command[0])
+        elif self._editing is not None:
+            if self.talk.edit(self._editing.number, event.text, self.app.options):
+                self._leave_editing()
+        elif self._say(event.text):
             self.composer.set_draft("")
             self.transcript.follow()
 
+    async def _run(self, word: str) -> None:
+        known = by_word(word)
+        if known is None:
+            self.trouble(f"There is no command /{word}: /help lists them")
+        elif not known.when(self.app):
+            self.trouble(f"/{word} does not apply now: {known.help.lower()}")
+        else:
+            self.composer.set_draft("")
+            self.notice.clear()
+            await self.app.run_action(f"app.{known.action}")
+
+    @on(Composer.Changed)
+    def _typed(self, event: Composer.Changed) -> None:
+        self._show_below()
+
+    def edit(self, question: Turn) -> None:
+        """Take a message back into the composer."""
+        self._editing = question
+        self.composer.set_draft(question.text)
+        self.composer.focus()
+        self._show_below()
+        self.refresh_bindings()
+
+    def _leave_editing(self) -> None:
+        self._editing = None
+        self.composer.set_draft("")
+        self._show_below()
+        self.refresh_bindings()
+
     @on(Welcome.Picked)
     def _picked(self, event: Welcome.Picked) -> None:
-        self.app.say(event.prompt)
+        self._say(event.prompt)
+
+    def _say(self, text: str) -> bool:
+        self.notice.clear()
+        return self.app.say(text)
 
     @on(Composer.Followed)
     def _follow(self) -> None:
         self.transcript.follow()
         self._show_below()
 
+    @on(StepStrip.Chosen)
+    def _replay(self, event: StepStrip.Chosen) -> None:
+        self.app.action_replay(event.at)
+
     @on(Transcript.Moved)
     def _moved(self) -> None:
         self._show_below()
 
     def action_stop(self) -> None:
-        """Stop the answer."""
-        self.talk.stop()
+        """Stop the answer, or leave editing."""
+        if self.talk.answering:
+            self.talk.stop()
+        else:
+            self._leave_editing()
+
+    def action_home(self) -> None:
+        """The notice is read; the composer has the keys again."""
+        self.notice.clear()
+        self.composer.focus()
 
     def action_example(self) -> None:
         """Draft the next example."""
         self.composer.set_draft(self.welcome.next_example())
 
-    def action_panel(self) -> None:
+    def toggle_panel(self) -> None:
         """Show or hide the panel."""
         self.app.settings.panel = not self.app.settings.panel
         self.app.save_settings()
@@ -194,7 +249,7 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""
         if action == "stop":
-            return self.talk.answering
+            return self.talk.answering or self._editing is not None
         if action == "example":
             # Else Tab is Textual's own: the next widget.
             return not self.talk.chat.turns and self.composer.has_focus
@@ -219,8 +274,16 @@ class ChatScreen(Screen[None]):
         self.transcript.display = not empty
 
     def _show_below(self) -> None:
+        """The line above the composer: what is hidden, being edited, or could be typed."""
+        words = ""
+        if self._editing is not None:
+            words = "Editing your message: Enter sends it in its place, Esc leaves it as it was"
+        elif self.composer.text.startswith("/"):
+            words = "  ".join(f"/{c.word}" for c in completions(self.composer.text))
+        elif self.talk.answering and not self.transcript.following:
+            words = "New text below: End follows it again"
         below = self.query_one("#below", Static)
-        hidden = self.talk.answering and not self.transcript.following
-        if below.display != hidden:
-            below.update("New text below: End follows it again")
-            below.display = hidden
+        if words != self._below:
+            self._below = words
+            below.update(line(words))
+            below.display = bool(words)

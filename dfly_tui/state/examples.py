@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import dataclass
-from pathlib import Path
+
+from dfly_tui.state.models import embedded
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,8 @@ FALLBACK = (
 
 def examples() -> tuple[Example, ...]:
     """The prompts beside the embedded pair, or a few of our own; found without importing it."""
-    spec = importlib.util.find_spec("dfly_core")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(folder) / "embedded" / "examples.json"
+    for folder in embedded():
+        path = folder / "examples.json"
         try:
             plain = json.loads(path.read_text("utf-8"))
             found = tuple(Example(str(e["title"]), str(e["prompt"])) for e in plain)

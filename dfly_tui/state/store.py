@@ -112,18 +112,22 @@ class Store:
         """The chat that was written to last."""
         return max(self.numbers(), key=lambda n: self.path(n).stat().st_mtime, default=None)
 
-    def summaries(self, words: str = "") -> list[Summary]:
-        """The chats that hold all of `words` in title or text, newest first."""
-        wanted = words.casefold().split()
+    def summaries(self) -> list[Summary]:
+        """All chats that can be read, newest first."""
         found = []
         for number in self.numbers():
             with contextlib.suppress(OSError):
                 chat = self.load(number)
                 text = "\n".join([chat.shown_title, *(turn.text for turn in chat.turns)])
-                if all(word in text.casefold() for word in wanted):
-                    changed = self.path(number).stat().st_mtime
-                    found.append(Summary(number, chat.shown_title, changed, len(chat.turns), text))
+                changed = self.path(number).stat().st_mtime
+                found.append(Summary(number, chat.shown_title, changed, len(chat.turns), text))
         return sorted(found, key=lambda summary: -summary.changed)
+
+
+def matches(summary: Summary, words: str) -> bool:
+    """Whether title and text hold all the words."""
+    text = summary.text.casefold()
+    return all(word in text for word in words.casefold().split())
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

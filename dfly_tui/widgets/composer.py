@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,8 +14,7 @@ from textual.widgets import TextArea
 from dfly_core.records.visible import visible
 from dfly_tui.state.graphemes import first_glyph, last_glyph
 
-# "\n", CSI 106;5u, CSI 13;2u and CSI 27;2;13~ arrive under these names.
-NEWLINE_KEYS = ("ctrl+j", "shift+enter", "shift+\r", "alt+enter")
+ODD_NEWLINE = "shift+\r"  # what CSI 27;2;13~ arrives as; no binding can name it
 LARGE = 8_000  # characters; a larger paste stays folded, or wrapping it would hold the screen
 
 
@@ -22,8 +22,10 @@ class Composer(TextArea):
     """The draft of the next message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        # For footer and help. The keys themselves are met in `_on_key`, in their turn: a binding
+        # with priority would overtake letters that were typed just before.
         Binding("enter", "send", "Send", id="composer.send"),
-        Binding(",".join(NEWLINE_KEYS[:2]), "newline", "New line", id="composer.newline"),
+        Binding("ctrl+j,shift+enter", "newline", "New line", id="composer.newline"),
     ]
 
     DEFAULT_CSS = """
@@ -52,9 +54,18 @@ class Composer(TextArea):
         super().__init__(
             compact=False, highlight_cursor_line=False, placeholder="Ask something", id="composer"
         )
+        self._send_keys = {"enter"}
+        self._newline_keys = {"ctrl+j", "shift+enter", ODD_NEWLINE}
         self._folded: dict[str, str] = {}
         self._history: list[str] = []
         self._at = 0
+
+    def bind_keys(self, keymap: Mapping[str, str]) -> None:
+        """The user's own keys for sending and for line ends."""
+        if keys := keymap.get("composer.send"):
+            self._send_keys = set(keys.split(","))
+        if keys := keymap.get("composer.newline"):
+            self._newline_keys = set(keys.split(","))
 
     def remember(self, said: list[str]) -> None:
         """What up and down bring back, oldest first."""
@@ -85,18 +96,20 @@ class Composer(TextArea):
         self.insert("\n")
 
     async def _on_key(self, event: events.Key) -> None:
-        handled = {"up": self._older, "down": self._newer, "end": self._follow}.get(event.key)
-        if event.key in NEWLINE_KEYS:
-            handled = self._newline
-        elif event.key == "enter":
-            # TextArea would insert a newline before any binding is asked.
+        handled = {
+            "up": self._older,
+            "down": self._newer,
+            "end": self._follow,
+        }.get(event.key)
+        if event.key in self._send_keys:
             handled = self._send
+        elif event.key in self._newline_keys:
+            handled = self._newline
         if handled is not None and handled():
             event.stop()
             event.prevent_default()
             return
-        if event.key != "enter":
-            await super()._on_key(event)
+        await super()._on_key(event)
 
     def _send(self) -> bool:
         self.action_send()

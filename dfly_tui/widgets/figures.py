@@ -35,6 +35,25 @@ def legend() -> Content:
     return Content("  ").join(parts)
 
 
+def guide() -> Content:
+    """What the panel will mean, shown until there is something to show."""
+    dim = "$foreground 70%"
+    rows = [
+        Content("The live panel").stylize("bold"),
+        Content("One row is one step of decoding.").stylize(dim),
+        Content(""),
+        coloured("●") + Content(" drafted, and the model agreed").stylize(dim),
+        coloured("○") + Content(" drafted, and the model refused").stylize(dim),
+        coloured("·") + Content(" drafted, not checked in this step").stylize(dim),
+        coloured("◆") + Content(" the model's own token, one a step").stylize(dim),
+        Content(""),
+        Content("The more solid dots, the faster. The answer is the same without them.").stylize(
+            dim
+        ),
+    ]
+    return Content("\n").join(rows)
+
+
 def positions(state: PanelState, width: int) -> Content:
     """A bar per position with its counts: how often a proposal there was accepted."""
     rows = []

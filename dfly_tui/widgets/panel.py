@@ -18,6 +18,7 @@ class Panel(Vertical):
     Panel {
         width: 44; padding: 0 1 0 2; border-left: vkey $foreground 15%;
         & > Static { height: auto; }
+        & > #guide { margin: 1 0; }
         & > #headline { margin: 1 0; }
         & > #bars { margin: 1 0 0 0; }
         & > #standing { margin: 1 0; }
@@ -31,6 +32,7 @@ class Panel(Vertical):
 
     def compose(self) -> ComposeResult:
         """Top to bottom, the strip takes what is left."""
+        yield Static(figures.guide(), id="guide")
         yield Static(id="headline")
         yield Static(figures.legend(), id="legend")
         yield self.strip
@@ -42,6 +44,10 @@ class Panel(Vertical):
         if not self.display:
             return
         width = max(self.content_size.width, 20)
+        begun = bool(state.steps)
+        self.query_one("#guide").display = not begun
+        for name in ("#headline", "#legend", "#standing", "#strip"):
+            self.query_one(name).display = begun
         self.query_one("#headline", Static).update(figures.headline(state))
         bars = self.query_one("#bars", Static)
         bars.update(figures.positions(state, width))
@@ -53,7 +59,7 @@ class Panel(Vertical):
 class Meter(Static):
     """The panel in one line."""
 
-    DEFAULT_CSS = "Meter { height: 1; padding: 0 2; display: none; }"
+    DEFAULT_CSS = "Meter { height: 1; padding: 0 2; margin: 1 0 0 0; display: none; }"
 
     def show(self, state: PanelState) -> None:
         """Paint the state."""

@@ -43,7 +43,7 @@ class Welcome(Vertical):
         height: 1fr; align: center middle; padding: 0 2;
         & > Static { width: auto; max-width: 60; height: auto; }
         & > #name { text-style: bold; color: $primary; }
-        & > #about { margin: 0 0 1 0; color: $foreground 70%; text-align: center; }
+        & > #about { margin: 0 0 1 0; color: $foreground 70%; }
         & > #how { margin: 1 0 0 0; color: $foreground 50%; }
         & > Offer { width: auto; height: 1; }
     }

@@ -54,6 +54,10 @@ class Driver:
         await self.pilot.pause()
         return chat.chat.turns[-1].text
 
+    async def sees(self, words: str) -> None:
+        """Wait until the screen shows these words."""
+        await wait_until(lambda: words in self.shown)
+
     @property
     def shown(self) -> str:
         """The screen as text."""

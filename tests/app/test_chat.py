@@ -28,7 +28,7 @@ async def test_a_question_is_answered_and_the_panel_counts(open_app: Opener) -> 
 async def test_escape_keeps_the_partial_answer_and_the_next_turn_has_it_as_history(
     open_app: Opener,
 ) -> None:
-    async with open_app("echo", rate=60) as d:
+    async with open_app("long", rate=60) as d:
         await d.ask("one")
         await d.wait(lambda: len(d.app.talk.chat.turns[-1].text) > 20)
         await d.pilot.press("escape")
@@ -61,7 +61,7 @@ async def test_stop_before_the_first_token_is_idle_again(open_app: Opener) -> No
 
 
 async def test_a_stopped_answer_is_there_after_a_restart(open_app: Opener, home: Path) -> None:
-    async with open_app(rate=60) as d:
+    async with open_app("long", rate=60) as d:
         await d.ask("hello")
         await d.wait(lambda: len(d.app.talk.chat.turns[-1].text) > 20)
         await d.pilot.press("escape")

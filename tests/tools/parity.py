@@ -27,7 +27,7 @@ from dfly_core.model.prompt import prompt_ids
 from dfly_core.records.commands import GenerateOptions, Load, Message
 from dfly_core.records.loaded import VerifyMode
 from tests.exact.hostile import near_tie_pair
-from tests.tiny import Propose, answer, half
+from tests.tiny import Propose, answer, cached_rows, half
 
 
 @dataclass
@@ -56,7 +56,7 @@ def same_rows(one: Context, other: Context) -> bool:
     return abs(one.length - other.length) <= 1 and all(
         bool(mx.array_equal(a[:, :, rows].view(mx.uint16), b[:, :, rows].view(mx.uint16)).item())
         for mine, theirs in zip(one.target_cache, other.target_cache, strict=True)
-        for a, b in zip(mine.keys_and_values(), theirs.keys_and_values(), strict=True)
+        for a, b in zip(cached_rows(mine), cached_rows(theirs), strict=True)
     )
 
 

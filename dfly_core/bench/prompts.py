@@ -1,0 +1,83 @@
+"""Prompt files: JSON lines of id, prompt, optional category and system."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dfly_core.records.commands import Message
+from dfly_core.records.errors import Missing, Refused
+
+OWN = Path(__file__).with_name("prompts.jsonl")
+FIELDS = ("id", "prompt", "category", "system")
+REMEDY = 'each line is a JSON object like {"id": "a", "prompt": "Hello", "category": "chat"}'
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One question of a benchmark."""
+
+    id: str
+    prompt: str
+    category: str = "none"
+    system: str | None = None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation it stands for."""
+        system = (Message("system", self.system),) if self.system else ()
+        return (*system, Message("user", self.prompt))
+
+
+def read_prompts(path: Path | None = None) -> list[Prompt]:
+    """The prompts of a file, ours by default.
+
+    Raises Missing, or Refused naming the line: not JSON, not an object, a missing, empty,
+    foreign or ill-typed field, an id used twice, or nothing at all.
+    """
+    path = path or OWN
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise Missing(f"no prompt file {path}", "name a file of JSON lines") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} can't be read ({error})", "name a UTF-8 file of JSON lines") from (
+            error
+        )
+    found: list[Prompt] = []
+    seen: dict[str, int] = {}
+    # Not splitlines: U+2028 may stand inside a JSON string.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        prompt = _prompt(line, f"{path.name}, line {number}")
+        if prompt.id in seen:
+            raise Refused(
+                f"{path.name}, line {number}: id {prompt.id!r} was used in line {seen[prompt.id]}",
+                "give every prompt an id of its own",
+            )
+        seen[prompt.id] = number
+        found.append(prompt)
+    if not found:
+        raise Refused(f"{path.name} holds no prompt", REMEDY)
+    return found
+
+
+def _prompt(line: str, where: str) -> Prompt:
+    try:
+        record: Any = json.loads(line)
+    except ValueError as error:
+        raise Refused(f"{where}: not JSON ({error})", REMEDY) from error
+    if not isinstance(record, dict):
+        raise Refused(f"{where}: not a JSON object", REMEDY)
+    for name, value in record.items():
+        if name not in FIELDS:
+            raise Refused(f"{where}: unknown field {name!r}", f"use {', '.join(FIELDS)}")
+        if not isinstance(value, str) or not value.strip():
+            raise Refused(f"{where}: {name} is {value!r}, not a text", REMEDY)
+    for name in ("id", "prompt"):
+        if name not in record:
+            raise Refused(f"{where}: no {name}", REMEDY)
+    return Prompt(**record)

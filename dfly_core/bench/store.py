@@ -1,0 +1,75 @@
+"""The report file: written whole after every row, taken up again after an interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dfly_core.records.errors import Refused, Unavailable
+from dfly_core.records.report import Report
+
+# What must be the same for rows of two runs to stand in one report.
+SETTINGS = (
+    "schema_version", "model", "draft", "trials", "max_tokens", "hardware", "software", "models",
+    "prompts",
+)  # fmt: skip
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Write beside, sync, rename: a reader sees the old report or the new one, never a part."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(asdict(report), file, indent=1, ensure_ascii=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise Unavailable(
+            f"{path} can't be written ({error.strerror})", "name another --output"
+        ) from error
+
+
+def finished_rows(path: Path, fresh: Report) -> dict[str, dict[str, Any]]:
+    """Rows by id that an interrupted run with the same settings left; none otherwise.
+
+    A finished report is simply replaced; raises Refused where an unfinished one of other
+    settings, or a file that is no report, would be lost.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise Refused(
+            f"{path} is there and is no benchmark report", "name another --output"
+        ) from error
+    if not isinstance(found, dict) or "schema_version" not in found or "results" not in found:
+        raise Refused(f"{path} is there and is no benchmark report", "name another --output")
+    if found.get("finished"):
+        return {}
+    wanted = json.loads(json.dumps(asdict(fresh)))
+    other = _first_difference(found, wanted)
+    if other is not None:
+        raise Refused(
+            f"{path} holds an unfinished benchmark with another {other}",
+            "run it with the same settings, delete it, or name another --output",
+        )
+    return {row["id"]: row for row in found["results"]}
+
+
+def _first_difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    for name in SETTINGS:
+        if found.get(name) != wanted[name]:
+            return name.replace("_", " ")
+    if found.get("verify", {}).get("mode") != wanted["verify"]["mode"]:
+        return "verify mode"
+    return None

@@ -1,0 +1,59 @@
+"""`dfly-mlx doctor`: one page to paste into a bug report; 0 only if chat would work."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from dfly_core import __version__
+from dfly_core.cli.arguments import count
+from dfly_core.preflight import preflight
+from dfly_core.records.commands import Doctor
+from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED
+from dfly_core.records.events import Examined, Progress
+from dfly_core.records.page import page_lines
+from dfly_core.records.visible import one_line, visible
+
+NAME = "doctor"
+HELP = "examine this machine and the models: what works, how exact, how fast, what to do"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--model", metavar="HUB_ID|FOLDER", help="the target (the embedded one)")
+    parser.add_argument("--draft", metavar="HUB_ID|FOLDER", help="its drafter, converted")
+    parser.add_argument(
+        "--context", type=count, default=8192, metavar="N", help="tokens to keep in memory (8192)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the page as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the page; never downloads anything."""
+    early = [problem for problem in preflight() if problem.fatal]
+    if early:
+        # MLX can't even be imported then, so nothing more can be told.
+        if args.json:
+            found = {"version": __version__, "healthy": False}
+            print(json.dumps(found | {"problems": [asdict(problem) for problem in early]}))
+        for problem in early if not args.json else ():
+            print(f"! {problem.what}: {problem.remedy}")
+        return EXIT_FAILED
+    from dfly_core.jobs import Program
+
+    done = None
+    for event in Program().run(Doctor(args.model, args.draft, args.context), lambda: False):
+        if isinstance(event, Progress) and sys.stderr.isatty():
+            print(f"\r\x1b[K{one_line(event.item, 70)}", end="", file=sys.stderr, flush=True)
+        elif isinstance(event, Examined):
+            done = event
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    assert done is not None
+    if args.json:
+        print(json.dumps(done.page, ensure_ascii=False))
+    else:
+        print(visible("\n".join(page_lines(done.page))))
+    return EXIT_DONE if done.healthy else EXIT_FAILED

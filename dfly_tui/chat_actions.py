@@ -1,0 +1,187 @@
+"""What the user does with conversations, as actions of the app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.app import App
+
+from dfly_core.records.commands import GenerateOptions
+from dfly_tui.clipboard import copy_with, tool
+from dfly_tui.state.conversation import Conversation, as_markdown, code_blocks
+
+if TYPE_CHECKING:
+    from dfly_tui.app import Start
+    from dfly_tui.desk import Desk
+    from dfly_tui.screens.chat import ChatScreen
+    from dfly_tui.state.settings import Settings
+    from dfly_tui.talk import Talk
+
+
+class ChatActions(App[int]):
+    """Mixed into the app, which has the parts named here."""
+
+    desk: Desk
+    talk: Talk
+    chat_screen: ChatScreen
+    settings: Settings
+    start: Start
+
+    @property
+    def options(self) -> GenerateOptions:
+        """How answers are to be made."""
+        chosen = self.settings
+        return GenerateOptions(
+            max_tokens=chosen.max_tokens, width=chosen.width, temperature=chosen.temperature
+        )
+
+    def say_line(self, words: str, serious: bool = False) -> None:
+        """A short-lived line; never parsed as markup."""
+        self.notify(words, severity="warning" if serious else "information", markup=False)
+
+    def _free(self) -> bool:
+        if self.desk.busy:
+            self.say_line(f"One thing at a time: the {self.desk.busy} still runs")
+        return not self.desk.busy
+
+    def action_new_chat(self) -> None:
+        """Begin another conversation."""
+        if self._free():
+            self.talk.open(Conversation(system=self.settings.system))
+            self.chat_screen.composer.focus()
+
+    def action_stop(self) -> None:
+        """Stop the answer."""
+        self.talk.stop()
+
+    def action_edit_last(self) -> None:
+        """Take the last message back into the composer."""
+        question = self.talk.chat.last("user")
+        if question is not None and self._free():
+            self.chat_screen.edit(question)
+
+    def action_continue(self) -> None:
+        """Go on with an answer that was stopped or was too long."""
+        if self._free() and not self.talk.go_on(self.options):
+            self.say_line("There is no stopped answer to go on with")
+
+    def action_chats(self) -> None:
+        """List the conversations."""
+        from dfly_tui.screens.chats import ChatsScreen
+
+        if self._free():
+            self.push_screen(ChatsScreen(), self._open_chosen)
+
+    def _open_chosen(self, number: int | None) -> None:
+        if number is not None:
+            self.open_chat(number)
+        self.chat_screen.composer.focus()
+
+    def open_chat(self, number: int) -> None:
+        """Open a conversation from disk."""
+        try:
+            self.talk.open(self.talk.store.load(number))
+        except OSError as error:
+            self.chat_screen.trouble(f"Chat {number} cannot be opened: {error.strerror or error}")
+
+    def action_rename(self) -> None:
+        """Give the open chat a title."""
+        from dfly_tui.screens.dialogs import AskLine
+
+        def named(title: str | None) -> None:
+            if title is not None:
+                self.rename_chat(self.talk.chat.number, title)
+
+        self.push_screen(AskLine("Title", self.talk.chat.shown_title), named)
+
+    def rename_chat(self, number: int, title: str) -> None:
+        """Give a chat a title; an empty one goes back to its first words."""
+        chat = self.talk.chat if number == self.talk.chat.number else Conversation(number)
+        chat.title = title.strip()
+        record = {"did": "title", "title": chat.title}
+        if number:
+            self.talk.write(lambda: self.talk.store.add(chat, record))
+        self.chat_screen.show_head()
+
+    def action_export(self) -> None:
+        """Write the open chat as Markdown."""
+        self._export(self.talk.chat)
+
+    def export_chat(self, number: int) -> None:
+        """Write a chat from the list as Markdown."""
+        self._export(self.talk.store.load(number))
+
+    def _export(self, chat: Conversation) -> None:
+        from dfly_tui.screens.dialogs import AskLine
+
+        default = self.start.data / "exports" / f"chat-{chat.number}.md"
+
+        def write(name: str | None) -> None:
+            if not name:
+                return
+            path = Path(name).expanduser()
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(as_markdown(chat), encoding="utf-8", errors="backslashreplace")
+            except OSError as error:
+                self.say_line(f"Not exported: {error.strerror or error}", serious=True)
+            else:
+                self.say_line(f"Exported to {path}")
+
+        self.push_screen(AskLine("Export as Markdown to", str(default)), write)
+
+    def action_delete(self) -> None:
+        """Delete the open chat after a question."""
+        from dfly_tui.screens.dialogs import Confirm
+
+        def decided(yes: bool | None) -> None:
+            if yes:
+                self.delete_chat(self.talk.chat.number)
+
+        title = self.talk.chat.shown_title
+        self.push_screen(Confirm(f"Delete “{title}” for good?", "deletes"), decided)
+
+    def delete_chat(self, number: int) -> None:
+        """Delete a chat; if it is open, begin another."""
+        try:
+            self.talk.store.delete(number)
+        except OSError as error:
+            self.say_line(f"Not deleted: {error.strerror or error}", serious=True)
+            return
+        if number == self.talk.chat.number:
+            self.talk.open(Conversation(system=self.settings.system))
+
+    def action_system(self) -> None:
+        """Change what the model is told before this conversation."""
+        from dfly_tui.screens.dialogs import AskText
+
+        def told(text: str | None) -> None:
+            if text is not None:
+                self.talk.set_system(text)
+                self.say_line("System prompt set" if text.strip() else "No system prompt")
+
+        self.push_screen(AskText("System prompt of this chat", self.talk.chat.system), told)
+
+    def action_copy_answer(self) -> None:
+        """Copy the last answer as it was written."""
+        answer = self.talk.chat.last("assistant")
+        self._copy(answer.text if answer else "", "answer")
+
+    def action_copy_code(self) -> None:
+        """Copy the last code block of the last answer."""
+        answer = self.talk.chat.last("assistant")
+        blocks = code_blocks(answer.text) if answer else []
+        self._copy(blocks[-1] if blocks else "", "code block")
+
+    def _copy(self, text: str, what: str) -> None:
+        if not text:
+            self.say_line(f"There is no {what} to copy")
+            return
+        argv = tool()
+        if argv is not None and copy_with(argv, text):
+            self.say_line(f"Copied the {what}")
+            return
+        # Nobody answers OSC 52, so it is not claimed to have worked.
+        self.copy_to_clipboard(text)
+        self.say_line(f"Sent the {what} to the terminal, which copies it if it knows OSC 52")

@@ -1,0 +1,257 @@
+"""The benchmark tab: options, rows as they come, earlier reports, comparison, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, Input, Label, OptionList, Static
+from textual.widgets.option_list import Option
+
+from dfly_core.records.commands import Bench
+from dfly_core.records.events import Benchmarked, Cancelled, Event, Failed, Progress, Rowed
+from dfly_tui.engine import Gone
+from dfly_tui.state.reports import (
+    HEADS,
+    Report,
+    Row,
+    as_markdown,
+    cells,
+    compared,
+    next_path,
+    read_reports,
+    summary,
+)
+from dfly_tui.text import cell, content, line
+from dfly_tui.widgets.progress_line import ProgressLine
+
+if TYPE_CHECKING:
+    from dfly_tui.app import DflyApp
+
+
+class BenchScreen(Screen[None]):
+    """Chat waits while this runs: one device, one job."""
+
+    app: DflyApp
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "start", "Run", id="bench.start", priority=True),
+        Binding("ctrl+e", "export", "Export Markdown", id="bench.export", priority=True),
+        Binding("ctrl+k", "compare", "Compare", id="bench.compare", priority=True),
+        Binding("escape", "leave", "Stop or back", id="bench.back"),
+    ]
+    DEFAULT_CSS = """
+    BenchScreen {
+        & > #bench-head { height: 1; padding: 0 2; background: $foreground 6%; text-style: bold; }
+        & #options { height: 1; padding: 0 2; margin: 1 0 0 0; }
+        & #options Label { color: $foreground 60%; padding: 0 1 0 0; }
+        & #options Input {
+            border: none; height: 1; width: 8; padding: 0 1; margin: 0 3 0 0;
+            background: $foreground 8%;
+        }
+        & #options #prompts { width: 1fr; margin: 0; }
+        & #options Input:focus { border: none; background: $primary 20%; }
+        & ProgressLine { margin: 1 2 0 2; }
+        & #bench-words { height: auto; padding: 0 2; margin: 1 0; }
+        & DataTable {
+            height: 1fr; margin: 0 2; background: $background; scrollbar-size-vertical: 1;
+        }
+        & #earlier { height: auto; max-height: 8; padding: 0 2; }
+        & #earlier > Static { color: $foreground 60%; height: 1; }
+        & #earlier > OptionList {
+            height: auto; max-height: 6; border: none; background: $background; padding: 0;
+        }
+        & > Footer { background: $background; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[Row] = []
+        self._reports: list[Report] = []
+        self._before: Report | None = None
+        self._busy = False
+
+    def compose(self) -> ComposeResult:
+        """Options in one line, then the table, then earlier reports."""
+        yield Static(content(f"Benchmark: {self.app.pair_words}"), id="bench-head")
+        with Horizontal(id="options"):
+            yield Label("trials")
+            yield Input("3", id="trials", type="integer")
+            yield Label("tokens")
+            yield Input("128", id="tokens", type="integer")
+            yield Label("prompts")
+            yield Input(placeholder="our own 24, or a file of JSON lines", id="prompts")
+        yield ProgressLine()
+        yield Static(
+            "Each prompt is decoded with and without the drafter in turn. A row is published "
+            "only if both give the same tokens in every trial.",
+            id="bench-words",
+        )
+        yield DataTable[Text](cursor_type="row", zebra_stripes=False)
+        with Vertical(id="earlier"):
+            yield Static("Earlier reports: Enter shows one, ctrl+k compares it with the table")
+            yield OptionList(markup=False)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """An empty table; what was measured before."""
+        table = self.query_one(DataTable)
+        table.add_columns(*HEADS)
+        self.query_one("#trials", Input).focus()
+        self._list_reports()
+
+    @property
+    def _folder(self) -> Path:
+        return self.app.start.data / "reports"
+
+    def _list_reports(self) -> None:
+        self._reports = read_reports(self._folder)
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options(
+            [Option(line(f"{r.path.stem}  {r.about}  {r.words}", limit=200)) for r in self._reports]
+        )
+        self.query_one("#earlier").display = bool(self._reports)
+
+    def action_start(self) -> None:
+        """Run it."""
+        if self._busy:
+            return
+        try:
+            trials, tokens = (
+                int(self.query_one(f"#{n}", Input).value) for n in ("trials", "tokens")
+            )
+            if trials < 1 or tokens < 1:
+                raise ValueError
+        except ValueError:
+            self._say("Trials and tokens are numbers from 1 on", "$error")
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        load = self.app.loaded
+        command = Bench(
+            output=str(next_path(self._folder)),
+            model=load.model,
+            draft=load.draft,
+            prompts=self.query_one("#prompts", Input).value.strip() or None,
+            trials=trials,
+            max_tokens=tokens,
+            verify=load.verify,
+        )
+        if not self.app.desk.ask("benchmark", command, self):
+            self._say(f"One thing at a time: the {self.app.desk.busy} still runs", "$error")
+            return
+        self._busy, self._rows, self._before = True, [], None
+        self.query_one(DataTable).clear()
+        self._say("Chat waits until this is done; Esc stops it and keeps the finished rows.", "")
+
+    def hear(self, events: list[Event]) -> None:
+        """Rows as they come."""
+        if not self.is_attached:
+            return
+        progress = self.query_one(ProgressLine)
+        for event in events:
+            if isinstance(event, Progress):
+                progress.show(event)
+                continue
+            if isinstance(event, Rowed):
+                self._rows.append(event.row)
+                self._add(event.row)
+                self._say(summary(self._rows), "")
+                continue
+            self._busy = False
+            progress.hide()
+            if isinstance(event, Benchmarked):
+                left = f", {event.left} not run" if event.left else ""
+                self._say(f"{summary(self._rows)}{left}. Report: {event.path}", "")
+                self._list_reports()
+            elif isinstance(event, Failed):
+                self._say(f"{event.what}: {event.remedy}" if event.remedy else event.what, "$error")
+            elif isinstance(event, Cancelled):
+                self._say("Stopped", "")
+        self.refresh_bindings()
+
+    def lost(self, gone: Gone) -> None:
+        """The engine died; finished rows are in the report."""
+        self._busy = False
+        if self.is_attached:
+            self._say(f"The engine ended ({gone.words}); finished rows are kept", "$error")
+
+    def _add(self, row: Row) -> None:
+        change = compared([row], self._before.rows if self._before else [])
+        shown = cells(row)
+        if ratio := change.get(str(row.get("id"))):
+            shown[-1] += f"  {ratio:.2f}x of {self._before.path.stem if self._before else ''}"
+        colours = self.app.theme_variables
+        styles = ["", "", "bold", "bold", colours["success"], "", "", ""]
+        if row.get("parity") is False:
+            styles[-1] = colours["error"]
+        self.query_one(DataTable).add_row(
+            *(cell(value, style) for value, style in zip(shown, styles, strict=True))
+        )
+
+    def _show_rows(self) -> None:
+        self.query_one(DataTable).clear()
+        for row in self._rows:
+            self._add(row)
+
+    @on(OptionList.OptionSelected)
+    def _show_report(self, event: OptionList.OptionSelected) -> None:
+        if self._busy:
+            return
+        report = self._reports[event.option_index]
+        self._rows, self._before = list(report.rows), None
+        self._show_rows()
+        self._say(f"{report.path.stem}: {report.about}, {report.words}", "")
+
+    def action_compare(self) -> None:
+        """Put the chosen earlier report beside the rows shown."""
+        at = self.query_one(OptionList).highlighted
+        if at is None or at >= len(self._reports):
+            self._say("Choose an earlier report first", "")
+            return
+        self._before = self._reports[at]
+        self._show_rows()
+
+    def action_export(self) -> None:
+        """Write the rows shown as Markdown beside the reports."""
+        from dfly_tui.screens.dialogs import AskLine
+
+        rows, about = list(self._rows), self.app.pair_words
+        if not rows:
+            self._say("There are no rows to export yet", "")
+            return
+
+        def write(name: str | None) -> None:
+            if name:
+                try:
+                    Path(name).expanduser().write_text(as_markdown(rows, about), encoding="utf-8")
+                except OSError as error:
+                    self._say(f"Not exported: {error.strerror or error}", "$error")
+                else:
+                    self._say(f"Exported to {name}", "")
+
+        default = next_path(self._folder).with_suffix(".md")
+        self.app.push_screen(AskLine("Export as Markdown to", str(default)), write)
+
+    def _say(self, words: str, style: str) -> None:
+        self.query_one("#bench-words", Static).update(content(words, style))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only the keys that do something now."""
+        if action in ("export", "compare"):
+            return bool(self._rows) and not self._busy
+        return not self._busy if action == "start" else True
+
+    def action_leave(self) -> None:
+        """Stop what runs; else go back."""
+        if self._busy:
+            self.app.desk.cancel()
+        else:
+            self.dismiss(None)

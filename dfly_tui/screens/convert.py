@@ -1,0 +1,214 @@
+"""The conversion wizard: source, check, options, progress, report, use it now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Input, RadioButton, RadioSet, Static
+
+from dfly_core.records.commands import Convert, Load
+from dfly_core.records.events import Cancelled, Converted, Event, Failed, Progress
+from dfly_tui.engine import Gone
+from dfly_tui.state.checking import DRAFT_COSTS, OFFICIAL, SHARES, Check, check, first_run_words
+from dfly_tui.state.models import find_models, memory_size, misfit, model_roots, read_model
+from dfly_tui.state.progress import amount
+from dfly_tui.text import content
+from dfly_tui.widgets.progress_line import ProgressLine
+
+if TYPE_CHECKING:
+    from dfly_tui.app import DflyApp
+
+_BITS = (None, 8, 4)
+
+
+class ConvertScreen(Screen[None]):
+    """One page from top to bottom; ctrl+s starts, Esc stops or leaves."""
+
+    app: DflyApp
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "start", "Convert", id="convert.start", priority=True),
+        Binding("ctrl+u", "use", "Use it now", id="convert.use", priority=True),
+        Binding("escape", "leave", "Stop or back", id="convert.back"),
+    ]
+    DEFAULT_CSS = """
+    ConvertScreen {
+        & > #convert-head { height: 1; padding: 0 2; background: $foreground 6%; text-style: bold; }
+        & > VerticalScroll { padding: 1 2; scrollbar-size-vertical: 1; }
+        & .name { color: $primary; text-style: bold; margin: 1 0 0 0; height: 1; }
+        & VerticalScroll > Static { height: auto; max-width: 100; }
+        & Input {
+            border: none; height: 1; padding: 0 1; background: $foreground 8%; max-width: 100;
+        }
+        & Input:focus { border: none; background: $primary 20%; }
+        & RadioSet { border: none; background: $background; padding: 0; height: auto; width: auto; }
+        & ProgressLine { margin: 1 0 0 0; max-width: 100; }
+        & #outcome { margin: 1 0 0 0; }
+        & > Footer { background: $background; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._report: dict[str, Any] | None = None
+        self._busy = False
+        self._check = Check((), None)
+
+    def compose(self) -> ComposeResult:
+        """The page."""
+        yield Static("Convert a drafter", id="convert-head")
+        with VerticalScroll():
+            yield Static(content(first_run_words(memory_size())))
+            yield Static("Source", classes="name")
+            yield Input(
+                placeholder=f"empty: {OFFICIAL}; or a folder, a file, a hub id", id="source"
+            )
+            yield Static("Check", classes="name")
+            yield Static(id="check")
+            yield Static("Weights", classes="name")
+            with RadioSet(id="bits"):
+                yield RadioButton(Content("16 bit: as published"), value=True)
+                yield RadioButton(Content("8 bit: half the size, drafts faster"))
+                yield RadioButton(Content("4 bit: a quarter of the size, drafts fastest"))
+            yield Static("Output", classes="name")
+            yield Input(id="output")
+            yield ProgressLine()
+            yield Static(id="outcome", classes="outcome")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin at the source."""
+        self.query_one("#source", Input).focus()
+        self._recheck()
+
+    @property
+    def _source(self) -> str | None:
+        return self.query_one("#source", Input).value.strip() or None
+
+    @property
+    def _bits(self) -> int | None:
+        return _BITS[max(self.query_one(RadioSet).pressed_index, 0)]
+
+    @property
+    def _output(self) -> Path:
+        typed = self.query_one("#output", Input).value.strip()
+        return Path(typed).expanduser() if typed else self._default_output()
+
+    def _default_output(self) -> Path:
+        name = Path((self._source or OFFICIAL).rstrip("/")).name or "drafter"
+        bits = f"-{self._bits}bit" if self._bits else ""
+        return self.app.start.data / "models" / f"{name}{bits}-MLX"
+
+    @on(Input.Changed)
+    @on(RadioSet.Changed)
+    def _recheck(self) -> None:
+        self._check = check(self._source, self._output, self._bits)
+        lines = [*self._check.lines, *([self._check.refused] if self._check.refused else [])]
+        body = content("\n".join(lines))
+        self.query_one("#check", Static).update(body)
+        self.query_one("#output", Input).placeholder = str(self._default_output())
+        size = self._check.size
+        if size is not None:
+            whole = size / SHARES[self._bits]
+            for bits, button in zip(_BITS, self.query(RadioButton), strict=True):
+                words = f"{bits or 16} bit: {amount(whole * SHARES[bits], 'bytes')}"
+                if self._source is None:
+                    words += f", a draft costs about {DRAFT_COSTS[bits]} target steps (computed)"
+                button.label = Content(words)
+
+    def action_start(self) -> None:
+        """Start the conversion."""
+        if self._busy:
+            return
+        if self._check.refused:
+            self._say(self._check.refused, "$error")
+            return
+        command = Convert(str(self._output), self._source, quantize=self._bits)
+        if not self.app.desk.ask("conversion", command, self):
+            self._say("The engine is not free: try again when it is", "$error")
+            return
+        self._busy, self._report = True, None
+        self._say("The converter checks the source before it reads anything large.", "")
+
+    def hear(self, events: list[Event]) -> None:
+        """Progress, then one end."""
+        for event in events:
+            if not self.is_attached:
+                return
+            line = self.query_one(ProgressLine)
+            if isinstance(event, Progress):
+                line.show(event)
+                continue
+            self._busy = False
+            line.hide()
+            if isinstance(event, Converted):
+                self._report = event.report
+                self._say("\n".join(report_lines(event.report)), "$success")
+            elif isinstance(event, Cancelled):
+                self._say("Stopped: nothing was left behind.", "")
+            elif isinstance(event, Failed):
+                words = f"{event.what}: {event.remedy}" if event.remedy else event.what
+                self._say(words, "$error")
+        self.refresh_bindings()
+
+    def lost(self, gone: Gone) -> None:
+        """The engine died."""
+        self._busy = False
+        if self.is_attached:
+            self._say(f"The engine ended ({gone.words}); the output was not touched.", "$error")
+
+    def _say(self, words: str, style: str) -> None:
+        self.query_one("#outcome", Static).update(content(words, style))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only the keys that do something now."""
+        if action == "use":
+            return self._report is not None
+        return not self._busy if action == "start" else True
+
+    def action_leave(self) -> None:
+        """Stop what runs; else go back."""
+        if self._busy:
+            self.app.desk.cancel()
+        else:
+            self.dismiss(None)
+
+    def action_use(self) -> None:
+        """Load the new drafter with a target that fits."""
+        folder = Path(str((self._report or {}).get("output", self._output)))
+        drafter = read_model(folder)
+        targets = [m for m in find_models(model_roots(self.app.start.data)) if m.kind == "target"]
+        fitting = [m for m in targets if drafter is not None and not misfit(m, drafter)]
+        # Without a target here, the default one is downloaded: the engine says how far it is.
+        model = str(fitting[0].path) if fitting else None
+        self.dismiss(None)
+        self.app.load(Load(model, str(folder), verify=self.app.verify))
+
+
+def report_lines(report: dict[str, Any]) -> list[str]:
+    """The report as lines; fields it lacks are left out."""
+    lines = [f"Converted to {report.get('output', '?')}"]
+    size, tensors = report.get("output_bytes"), report.get("tensors")
+    if isinstance(size, (int, float)):
+        seconds = report.get("seconds")
+        took = f" in {seconds:.1f} s" if isinstance(seconds, (int, float)) else ""
+        lines.append(f"{amount(size, 'bytes')}, {tensors} tensors, {report.get('dtype', '')}{took}")
+    dropped = report.get("dropped")
+    if dropped:
+        lines.append(f"Left out: {', '.join(map(str, dropped))}")
+    lines += [str(note) for note in report.get("notes") or []]
+    agreement = report.get("agreement")
+    if isinstance(agreement, dict):
+        told = ", ".join(
+            f"{k.replace('_', ' ')} {v}" for k, v in agreement.items() if v is not None
+        )
+        lines.append(f"Against the unquantised drafter: {told}")
+    lines.append("ctrl+u uses it now; Esc goes back")
+    return lines

@@ -1,0 +1,108 @@
+"""Small questions: a line, a text, yes or no."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static, TextArea
+
+from dfly_tui.text import content
+
+Result = TypeVar("Result")
+
+
+class Dialog(ModalScreen[Result]):
+    """A box in the middle; Escape leaves it with nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Close", id="dialog.close")]
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center middle;
+        & > Vertical {
+            width: 72; max-width: 96%; height: auto; max-height: 96%;
+            padding: 1 2; background: $surface; border: round $foreground 25%;
+        }
+        & .title { text-style: bold; height: auto; margin: 0 0 1 0; }
+        & .hint { color: $foreground 60%; height: auto; margin: 1 0 0 0; }
+        & Input, & TextArea { border: round $foreground 25%; background: $background; }
+        & Input:focus, & TextArea:focus { border: round $primary; }
+    }
+    """
+
+    def action_leave(self) -> None:
+        """Close without a result."""
+        self.dismiss(None)
+
+
+class AskLine(Dialog[str]):
+    """Asks for one line."""
+
+    def __init__(
+        self, title: str, value: str = "", hint: str = "Enter accepts, Esc leaves"
+    ) -> None:
+        super().__init__()
+        self._title, self._value, self._hint = title, value, hint
+
+    def compose(self) -> ComposeResult:
+        """Title, line, hint."""
+        with Vertical():
+            yield Static(content(self._title), classes="title")
+            yield Input(self._value, select_on_focus=False)
+            yield Static(content(self._hint), classes="hint")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+class AskText(Dialog[str]):
+    """Asks for a text of several lines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "accept", "Accept", id="dialog.accept", priority=True)
+    ]
+    DEFAULT_CSS = "AskText TextArea { height: 10; }"
+
+    def __init__(self, title: str, value: str = "") -> None:
+        super().__init__()
+        self._title, self._value = title, value
+
+    def compose(self) -> ComposeResult:
+        """Title, text, hint."""
+        with Vertical():
+            yield Static(content(self._title), classes="title")
+            yield TextArea(self._value)
+            yield Static("ctrl+s accepts, Esc leaves", classes="hint")
+
+    def action_accept(self) -> None:
+        """Close with the text."""
+        self.dismiss(self.query_one(TextArea).text)
+
+
+class Confirm(Dialog[bool]):
+    """Asks yes or no."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y,enter", "yes", "Yes", id="dialog.yes"),
+        Binding("n", "leave", "No", id="dialog.no"),
+    ]
+
+    def __init__(self, question: str, verb: str) -> None:
+        super().__init__()
+        self._question, self._verb = question, verb
+
+    def compose(self) -> ComposeResult:
+        """Question, keys."""
+        with Vertical():
+            yield Static(content(self._question), classes="title")
+            yield Static(f"y {self._verb}, n or Esc leaves it", classes="hint")
+
+    def action_yes(self) -> None:
+        """Close with yes."""
+        self.dismiss(True)

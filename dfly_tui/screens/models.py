@@ -1,0 +1,166 @@
+"""Choose a target and a drafter that fits it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from dfly_core.records.commands import Load
+from dfly_tui.screens.dialogs import AskLine, Dialog
+from dfly_tui.state.models import (
+    Found,
+    find_models,
+    memory_size,
+    misfit,
+    model_roots,
+    read_model,
+    too_large,
+)
+from dfly_tui.state.progress import amount
+from dfly_tui.text import content, line
+
+if TYPE_CHECKING:
+    from dfly_tui.app import DflyApp
+
+_DIM = "$foreground 60%"
+
+
+class ModelsScreen(Dialog[Load]):
+    """Closes with what to load. Left the targets, right the drafters and whether they fit."""
+
+    app: DflyApp
+
+    DEFAULT_CSS = """
+    ModelsScreen > Vertical { width: 110; }
+    ModelsScreen Horizontal { height: 18; }
+    ModelsScreen .column { width: 1fr; }
+    ModelsScreen .column > Static { color: $foreground 60%; height: 1; }
+    ModelsScreen OptionList {
+        height: 1fr; background: $surface; border: none; padding: 0;
+        scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._targets: list[Found] = []
+        self._drafters: list[Found] = []
+
+    def compose(self) -> ComposeResult:
+        """Two lists and what the choice means."""
+        with Vertical():
+            yield Static("Models on this machine", classes="title")
+            with Horizontal():
+                with Vertical(classes="column"):
+                    yield Static("Target")
+                    yield OptionList(markup=False, id="targets")
+                with Vertical(classes="column"):
+                    yield Static("Drafter")
+                    yield OptionList(markup=False, id="drafters")
+            yield Static(id="words", classes="hint")
+            yield Static("Enter on a target, then on a drafter; Esc leaves", classes="hint")
+
+    def on_mount(self) -> None:
+        """Look around."""
+        found = find_models(model_roots(self.app.start.data))
+        self._targets = [model for model in found if model.kind == "target"]
+        self._drafters = [model for model in found if model.kind == "drafter"]
+        self._fill_targets()
+
+    def _fill_targets(self) -> None:
+        targets = self.query_one("#targets", OptionList)
+        targets.clear_options()
+        targets.add_options(
+            [
+                Option(_row("Embedded pair", "comes with this program")),
+                *(Option(_row(model.name, _about(model))) for model in self._targets),
+                Option(_row("Another…", "a folder or a hub id")),
+            ]
+        )
+        targets.highlighted = 0
+        targets.focus()
+
+    @property
+    def _target(self) -> Found | None:
+        at = self.query_one("#targets", OptionList).highlighted or 0
+        return self._targets[at - 1] if 0 < at <= len(self._targets) else None
+
+    @on(OptionList.OptionHighlighted, "#targets")
+    def _highlighted(self) -> None:
+        target = self._target
+        drafters = self.query_one("#drafters", OptionList)
+        drafters.clear_options()
+        words = ""
+        if target is not None:
+            drafters.add_option(Option(_row("No drafter", "the target alone")))
+            for model in self._drafters:
+                bad = misfit(target, model)
+                drafters.add_option(
+                    Option(_row(model.name, bad or _about(model)), disabled=bool(bad))
+                )
+            drafters.add_option(Option(_row("Another…", "a folder or a hub id")))
+            # The first that fits, else none.
+            fits = [i for i, m in enumerate(self._drafters) if not misfit(target, m)]
+            drafters.highlighted = fits[0] + 1 if fits else 0
+            words = too_large(target.size, memory_size())
+        self.query_one("#words", Static).update(content(words))
+
+    @on(OptionList.OptionSelected, "#targets")
+    def _target_chosen(self, event: OptionList.OptionSelected) -> None:
+        if event.option_index == 0:
+            self.dismiss(Load(verify=self.app.verify))
+        elif self._target is None:
+            self.app.push_screen(AskLine("Target: a folder or a hub id"), self._typed_target)
+        else:
+            self.query_one("#drafters", OptionList).focus()
+
+    def _typed_target(self, name: str | None) -> None:
+        if name and name.strip():
+            path = Path(name.strip()).expanduser()
+            model = read_model(path) if path.is_dir() else None
+            if model is not None and model.kind == "target":
+                self._targets.append(model)
+                self._fill_targets()
+                self.query_one("#targets", OptionList).highlighted = len(self._targets)
+            else:
+                self._ask_drafter(name.strip())
+
+    def _ask_drafter(self, target: str) -> None:
+        def typed(name: str | None) -> None:
+            if name is not None:
+                self.dismiss(Load(target, name.strip() or None, not name.strip(), self.app.verify))
+
+        self.app.push_screen(
+            AskLine("Drafter: a folder or a hub id", hint="Empty means none; Esc leaves"), typed
+        )
+
+    @on(OptionList.OptionSelected, "#drafters")
+    def _drafter_chosen(self, event: OptionList.OptionSelected) -> None:
+        target = self._target
+        if target is None:
+            return
+        at = event.option_index
+        if at > len(self._drafters):
+            self._ask_drafter(str(target.path))
+        elif at == 0:
+            self.dismiss(Load(str(target.path), None, True, self.app.verify))
+        else:
+            drafter = self._drafters[at - 1]
+            self.dismiss(Load(str(target.path), str(drafter.path), False, self.app.verify))
+
+
+def _row(name: str, about: str) -> Content:
+    return line(name) + Content("\n  ") + line(about).stylize(_DIM)
+
+
+def _about(model: Found) -> str:
+    bits = model.config.get("quantization")
+    quantised = f"{bits.get('bits')} bit, " if isinstance(bits, dict) and bits.get("bits") else ""
+    return f"{quantised}{amount(model.size, 'bytes')}, {model.where}"

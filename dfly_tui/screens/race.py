@@ -1,0 +1,175 @@
+"""A/B: the same prompt with the drafter and without, side by side, with the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from dfly_core.records.commands import Generate, GenerateOptions, Message
+from dfly_core.records.events import Event, Failed, Generated, Stepped
+from dfly_core.records.stats import Stats
+from dfly_core.records.step import Finish, Token
+from dfly_tui.engine import Gone
+from dfly_tui.state.panel import Comparison, Parity, compare
+from dfly_tui.text import content, line
+from dfly_tui.widgets.prose import Prose
+
+if TYPE_CHECKING:
+    from dfly_tui.app import DflyApp
+
+
+@dataclass
+class Lane:
+    """One decoder's run."""
+
+    title: str
+    stats: Stats = field(default_factory=Stats)
+    tokens: list[Token] = field(default_factory=list)
+    finish: Finish | None = None
+
+
+class LaneView(Vertical):
+    """A run on screen."""
+
+    DEFAULT_CSS = """
+    LaneView {
+        width: 1fr; padding: 1 2;
+        & > .head { height: 1; text-style: bold; }
+        & > .rate { height: 1; color: $foreground 70%; margin: 0 0 1 0; }
+        & > VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; }
+    }
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        super().__init__()
+        self.lane = lane
+        self.prose = Prose()
+
+    def compose(self) -> ComposeResult:
+        """Title, rate, text."""
+        yield Static(content(self.lane.title), classes="head")
+        yield Static("waiting", classes="rate")
+        with VerticalScroll():
+            yield self.prose
+
+    def show(self, text: str) -> None:
+        """New text and the rate so far."""
+        self.prose.feed(text)
+        stats = self.lane.stats
+        pace = stats.tokens_per_second
+        words = f"{stats.emitted} tokens" + (f" · {pace:.0f} tok/s" if pace else "")
+        if self.lane.finish:
+            self.prose.settle()
+            words += f" · {self.lane.finish}"
+        self.query_one(".rate", Static).update(words)
+
+
+class RaceScreen(Screen[None]):
+    """Runs the drafter's lane, then the target alone; one device cannot run both at once."""
+
+    app: DflyApp
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", id="race.back")]
+    DEFAULT_CSS = """
+    RaceScreen {
+        & > #race-head { height: 1; padding: 0 2; background: $foreground 6%; text-style: bold; }
+        & > #verdict { height: auto; min-height: 1; padding: 0 2; margin: 0 0 1 0; }
+        & LaneView.second { border-left: vkey $foreground 15%; }
+        & > Footer { background: $background; }
+    }
+    """
+
+    def __init__(self, messages: tuple[Message, ...], options: GenerateOptions) -> None:
+        super().__init__()
+        self._messages = messages
+        # Sampled runs cannot be compared token by token.
+        self._options = replace(options, temperature=0.0)
+        self._lanes = [Lane("With the drafter"), Lane("The target alone")]
+        self._views = [LaneView(lane) for lane in self._lanes]
+        self._at = 0
+
+    def compose(self) -> ComposeResult:
+        """Both lanes and the verdict."""
+        yield Static("A/B on your last message", id="race-head")
+        with Horizontal():
+            yield self._views[0]
+            yield self._views[1].add_class("second")
+        yield Static("Each decoder answers in turn; they must give the same tokens.", id="verdict")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Start the first lane."""
+        self._run()
+
+    def _run(self) -> None:
+        options = replace(self._options, width=0) if self._at else self._options
+        if not self.app.desk.ask("A/B", Generate(self._messages, options), self):
+            self._say("The engine is not free: try again when it is")
+
+    def hear(self, events: list[Event]) -> None:
+        """Steps of the lane that runs."""
+        lane, text = self._lanes[self._at], ""
+        for event in events:
+            if isinstance(event, Stepped):
+                lane.stats = lane.stats.add(event.step)
+                lane.tokens += event.step.emitted
+                text += event.step.text
+            elif isinstance(event, Generated):
+                lane.stats, lane.finish = event.stats, event.finish
+            elif isinstance(event, Failed):
+                self._say(f"{event.what}: {event.remedy}" if event.remedy else event.what)
+        if not self.is_attached:
+            return
+        self._views[self._at].show(text)
+        if lane.finish and lane.finish != "cancelled" and self._at == 0:
+            self._at = 1
+            self._run()
+        elif lane.finish and lane.finish != "cancelled":
+            self._judge()
+
+    def lost(self, gone: Gone) -> None:
+        """The engine died."""
+        self._say(f"The engine ended ({gone.words}): Esc leaves, ctrl+r starts it again")
+
+    def _judge(self) -> None:
+        first, second = self._lanes
+        found = compare(first.tokens, second.tokens)
+        fast, slow = first.stats.tokens_per_second, second.stats.tokens_per_second
+        speedup = fast / slow if fast and slow else None
+        panel = self.app.panel
+        if found.parted:
+            panel.parity = Parity("differs", found.same)
+        else:
+            panel.parity, panel.speedup = Parity("matches", found.same), speedup
+        self.app.chat_screen.dirty()
+        self.query_one("#verdict", Static).update(verdict(found, fast, slow))
+
+    def _say(self, words: str) -> None:
+        if self.is_attached:
+            self.query_one("#verdict", Static).update(content(words))
+
+    def action_leave(self) -> None:
+        """Stop what runs and go back."""
+        if self.app.desk.busy == "A/B":
+            self.app.desk.cancel()
+        self.dismiss(None)
+
+
+def verdict(found: Comparison, fast: float | None, slow: float | None) -> Content:
+    """The line under the lanes."""
+    pace = ""
+    if fast and slow:
+        pace = f" {fast / slow:.2f}x: {fast:.0f} tok/s against {slow:.0f}."
+    if not found.parted:
+        return Content(f"= The same {found.same} tokens.{pace}").stylize("$success")
+    left = repr(found.left.piece) if found.left else "the end"
+    right = repr(found.right.piece) if found.right else "the end"
+    words = f"≠ First difference at token {found.same}: {left} with the drafter, {right} alone."
+    return line(words + pace, "$error")

@@ -1,0 +1,135 @@
+"""Settings that explain themselves."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from dfly_tui.screens.dialogs import AskLine, AskText, Dialog
+from dfly_tui.state.settings import EXPLAINED, Settings
+from dfly_tui.text import content, line
+
+if TYPE_CHECKING:
+    from dfly_tui.app import DflyApp
+
+_CHOICES = {"verify": ("exact", "auto", "fast")}
+# The pair has a screen of its own; keys are a table for an editor.
+_NAMES = [f.name for f in fields(Settings) if f.name not in ("model", "draft", "no_draft", "keys")]
+
+
+class SettingsScreen(Dialog[None]):
+    """Enter changes the setting under the cursor."""
+
+    app: DflyApp
+
+    DEFAULT_CSS = """
+    SettingsScreen OptionList {
+        height: auto; background: $surface; border: none; padding: 0;
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """The settings, what the chosen one means, where keys are."""
+        with Vertical():
+            yield Static("Settings", classes="title")
+            yield OptionList(markup=False)
+            yield Static(id="explained", classes="hint")
+            yield Static(
+                content(
+                    "Enter changes, Esc leaves. Pair: F6. Your own keys: “keys” in "
+                    f"{self.app.settings_path}, as binding id and key names"
+                ),
+                classes="hint",
+            )
+
+    def on_mount(self) -> None:
+        """Show them."""
+        self._show(0)
+
+    def _show(self, at: int) -> None:
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options([Option(_row(name, self.app.settings)) for name in _NAMES])
+        options.highlighted = at
+
+    @on(OptionList.OptionHighlighted)
+    def _explain(self, event: OptionList.OptionHighlighted) -> None:
+        self.query_one("#explained", Static).update(content(EXPLAINED[_NAMES[event.option_index]]))
+
+    @on(OptionList.OptionSelected)
+    def _change(self, event: OptionList.OptionSelected) -> None:
+        at = event.option_index
+        name = _NAMES[at]
+        value = getattr(self.app.settings, name)
+        if name == "theme":
+            self.dismiss(None)
+            self.app.action_change_theme()
+        elif isinstance(value, bool):
+            self._set(at, not value)
+        elif name in _CHOICES:
+            choices = _CHOICES[name]
+            now = choices.index(value) if value in choices else -1
+            self._set(at, choices[(now + 1) % len(choices)])
+        elif name == "system":
+            self.app.push_screen(
+                AskText(EXPLAINED[name], value),
+                lambda text: self._set(at, text) if text is not None else None,
+            )
+        else:
+            self.app.push_screen(
+                AskLine(EXPLAINED[name], "" if value is None else str(value)),
+                lambda text: self._typed(at, text),
+            )
+
+    def _typed(self, at: int, text: str | None) -> None:
+        if text is None:
+            return
+        try:
+            self._set(at, parse(_NAMES[at], text))
+        except ValueError as error:
+            self.app.say_line(str(error), serious=True)
+
+    def _set(self, at: int, value: Any) -> None:
+        setattr(self.app.settings, _NAMES[at], value)
+        self.app.save_settings()
+        self.app.apply_settings()
+        self._show(at)
+
+
+_LIMITS: dict[str, tuple[float, float]] = {
+    "max_tokens": (1, 1_000_000),
+    "width": (0, 64),
+    "temperature": (0, 2),
+}
+
+
+def parse(name: str, text: str) -> int | float | None:
+    """The value of a number setting; raises ValueError with the limits."""
+    kind = get_type_hints(Settings)[name]
+    text = text.strip()
+    if not text and kind == (int | None):
+        return None
+    low, high = _LIMITS[name]
+    try:
+        value: int | float = float(text) if kind is float else int(text)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        raise ValueError(f"{name.replace('_', ' ')} is a number from {low:g} to {high:g}")
+    return value
+
+
+def _row(name: str, settings: Settings) -> Content:
+    value = getattr(settings, name)
+    shown = {True: "on", False: "off", None: "automatic", "": "none"}.get(value, str(value))
+    if name == "temperature" or name == "max_tokens":
+        shown = str(value)
+    label = Content(f"{name.replace('_', ' '):<18}")
+    return label + line(shown, limit=44).stylize("bold")

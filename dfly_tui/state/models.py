@@ -1,0 +1,134 @@
+"""Models on this machine, found by their config.json, and whether two of them fit."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model folder. `name` is for people; sizes are bytes."""
+
+    name: str
+    path: Path
+    where: str
+    kind: Literal["target", "drafter"]
+    size: int
+    config: dict[str, Any]
+
+
+def model_roots(data: Path, env: Mapping[str, str] = os.environ) -> list[tuple[str, Path]]:
+    """Where models lie, in words and as folders; some may not exist."""
+    home = Path(env.get("HOME") or Path.home())
+    cache = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
+    hub = env.get("HF_HUB_CACHE") or Path(env.get("HF_HOME") or cache / "huggingface") / "hub"
+    return [
+        *(("embedded", folder) for folder in embedded()),
+        ("converted here", data / "models"),
+        ("hub cache", Path(hub)),
+        ("LM Studio", home / ".lmstudio" / "models"),
+        ("LM Studio", cache / "lm-studio" / "models"),
+    ]
+
+
+def embedded() -> list[Path]:
+    """The folder of the embedded pair; found without importing what lies beside it."""
+    spec = importlib.util.find_spec("dfly_core")
+    places = (spec.submodule_search_locations or ()) if spec else ()
+    return [Path(place) / "embedded" for place in places]
+
+
+def find_models(roots: list[tuple[str, Path]]) -> list[Found]:
+    """All model folders under the roots, a few levels deep; unreadable ones are left out."""
+    found: list[Found] = []
+    for where, root in roots:
+        for folder in _folders(root, 4):
+            model = read_model(folder, where)
+            if model is not None:
+                found.append(model)
+    return found
+
+
+def read_model(folder: Path, where: str = "folder") -> Found | None:
+    """The model in a folder, or None."""
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        weights = [p for p in folder.iterdir() if p.suffix in (".safetensors", ".bin", ".pt")]
+        size = sum(p.stat().st_size for p in weights)
+    except (OSError, ValueError):
+        return None
+    if not isinstance(config, dict) or not weights or not config.get("hidden_size"):
+        return None
+    drafter = bool(_layer_ids(config)) or "DFly" in str(config.get("architectures"))
+    return Found(_name(folder), folder, where, "drafter" if drafter else "target", size, config)
+
+
+def misfit(target: Found, drafter: Found) -> str:
+    """Why the two do not go together, naming both values; empty when they do."""
+    ours, theirs = drafter.config, target.config
+    pairs = (
+        ("hidden size", ours.get("target_hidden_size", ours.get("hidden_size")), "hidden_size"),
+        ("vocabulary", ours.get("vocab_size"), "vocab_size"),
+        ("number of layers", ours.get("target_num_hidden_layers"), "num_hidden_layers"),
+    )
+    for words, wanted, name in pairs:
+        has = theirs.get(name)
+        if wanted is not None and has is not None and wanted != has:
+            return f"made for a target of {words} {wanted}, this one has {has}"
+    layers, taps = theirs.get("num_hidden_layers"), _layer_ids(ours)
+    if isinstance(layers, int) and taps and max(taps) >= layers:
+        return f"reads layer {max(taps)}, this target has {layers}"
+    return ""
+
+
+def too_large(bytes_needed: int, memory: int | None) -> str:
+    """Why models of that size will not run here; empty when they will or nobody knows."""
+    # The weights, and about a quarter again for caches, activations and the system.
+    if memory is None or bytes_needed * 1.25 <= memory:
+        return ""
+    return f"needs about {bytes_needed * 1.25 / 1e9:.1f} GB, this machine has {memory / 1e9:.0f}"
+
+
+def memory_size() -> int | None:
+    """Bytes of memory in this machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
+def _layer_ids(config: dict[str, Any]) -> list[int]:
+    inner = config.get("dflash_config")
+    places = [config, inner if isinstance(inner, dict) else {}]
+    for place in places:
+        ids = place.get("target_layer_ids")
+        if isinstance(ids, list) and all(isinstance(i, int) for i in ids):
+            return ids
+    return []
+
+
+def _folders(root: Path, depth: int) -> Iterator[Path]:
+    if (root / "config.json").is_file():
+        yield root
+        return
+    if depth == 0:
+        return
+    with contextlib.suppress(OSError):
+        for child in sorted(root.iterdir()):
+            if child.is_dir() and not child.name.startswith("."):
+                yield from _folders(child, depth - 1)
+
+
+def _name(folder: Path) -> str:
+    """`org/name` for a hub cache snapshot, else the last two parts of the path."""
+    for part in reversed(folder.parts):
+        if part.startswith("models--"):
+            return part.removeprefix("models--").replace("--", "/")
+    return folder.name if len(folder.parts) < 2 else f"{folder.parent.name}/{folder.name}"

@@ -1,0 +1,44 @@
+"""Progress in words: how much, how fast, how long still."""
+
+from __future__ import annotations
+
+from dfly_core.records.events import Progress
+
+
+def amount(count: float, unit: str) -> str:
+    """A count with its unit, bytes in the scale people use."""
+    if unit != "bytes":
+        return f"{count:,.0f} {unit}"
+    for name, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.{2 if name == 'GB' else 0}f} {name}"
+    return f"{count:.0f} B"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 60:
+        return f"{max(round(seconds), 1)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def fraction(progress: Progress) -> float:
+    """From 0 to 1; 0 when the total is unknown."""
+    return min(progress.done / progress.total, 1.0) if progress.total > 0 else 0.0
+
+
+def words(progress: Progress) -> str:
+    """One line: amount of total, rate, time left."""
+    parts = [amount(progress.done, progress.unit)]
+    if progress.total:
+        parts[0] += f" of {amount(progress.total, progress.unit)}"
+    if progress.rate:
+        slow = progress.unit != "bytes" and progress.rate < 10
+        rate = (
+            f"{progress.rate:.1f} {progress.unit}" if slow else amount(progress.rate, progress.unit)
+        )
+        parts.append(f"{rate}/s")
+        if progress.total > progress.done:
+            parts.append(f"{duration((progress.total - progress.done) / progress.rate)} left")
+    return " · ".join(parts)

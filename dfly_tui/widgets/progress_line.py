@@ -1,0 +1,32 @@
+"""A stage, a bar, how much and how long still: two lines."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+from dfly_core.records.events import Progress
+from dfly_tui.state.progress import fraction, words
+from dfly_tui.text import line
+
+
+class ProgressLine(Static):
+    """Shows the last `Progress`."""
+
+    DEFAULT_CSS = "ProgressLine { height: 2; display: none; }"
+
+    def show(self, progress: Progress) -> None:
+        """Paint it."""
+        self.display = True
+        width = max(self.content_size.width, 20)
+        share = fraction(progress)
+        filled = round(width * share)
+        bar = Content("━" * filled).stylize("$primary")
+        bar += Content("─" * (width - filled)).stylize("$foreground 20%")
+        percent = f" {share:.0%}" if progress.total else ""
+        told = line(f"{progress.stage}{percent} · {words(progress)} · {progress.item}", limit=width)
+        self.update(told + Content("\n") + bar)
+
+    def hide(self) -> None:
+        """Nothing runs."""
+        self.display = False

@@ -1,0 +1,251 @@
+"""The benchmark: rows that stand, rows withheld and why, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dfly_core.bench import run as module
+from dfly_core.bench.diagnose import diagnose, first_difference
+from dfly_core.bench.run import benchmark
+from dfly_core.bench.trials import run_trial
+from dfly_core.model.pair import Pair
+from dfly_core.records.commands import Bench
+from dfly_core.records.errors import Refused, TooLong, Unavailable, Usage
+from dfly_core.records.events import Benchmarked, Progress, Rowed
+from tests.exact.hostile import near_tie_pair, spoil_linear
+from tests.tiny import alone, make_pair
+
+ROWS = {"a": "hello", "b": "12345", "c": "zebra"}
+NEEDED = {
+    "id", "category", "baseline_tps_median", "dfly_tps_median", "speedup",
+    "mean_accepted_length_median", "acceptance_rate_median", "parity", "baseline_trials",
+    "dfly_trials",
+}  # fmt: skip
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Bench:
+    prompts = tmp_path / "p.jsonl"
+    lines = [json.dumps({"id": id, "prompt": text}) for id, text in ROWS.items()]
+    prompts.write_text("\n".join(lines))
+    output = str(tmp_path / "out.json")
+    return Bench(output=output, prompts=str(prompts), trials=2, max_tokens=12)
+
+
+def bench(job: Bench, pair: Pair, cancelled: Callable[[], bool] = never) -> Benchmarked:
+    events = list(benchmark(job, pair, None, cancelled))
+    assert all(isinstance(event, (Progress, Rowed)) for event in events[:-1])
+    last = events[-1]
+    assert isinstance(last, Benchmarked)
+    return last
+
+
+def report_of(job: Bench) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(job.output).read_text())
+    return found
+
+
+def test_the_report_says_what_was_measured_on_what(job: Bench) -> None:
+    assert bench(job, make_pair()) == Benchmarked(job.output, 3, 0, 0)
+    report = report_of(job)
+    for name in ("schema_version", "model", "draft", "trials", "max_tokens", "results"):
+        assert report[name]
+    assert report["hardware"].keys() >= {"chip", "memory_gb", "os", "python", "mlx", "mlx_lm"}
+    assert report["finished"] is True
+    assert [row["id"] for row in report["results"]] == list(ROWS)
+    for row in report["results"]:
+        assert row.keys() >= NEEDED
+        assert row["parity"] is True
+        assert len(row["baseline_trials"]) == len(row["dfly_trials"]) == 2
+        assert row["speedup"] == pytest.approx(row["dfly_tps_median"] / row["baseline_tps_median"])
+        assert row["dfly_trials"][0]["cycles"] > 0
+        assert row["baseline_trials"][0]["cycles"] == 0
+        assert row["baseline_trials"][0]["time_to_first_token"] > 0
+        assert row["dfly_peak_memory_bytes"] > 0
+
+
+def test_trials_are_in_turns_and_swap_who_goes_first(
+    job: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[bool] = []
+
+    def spy(pair: Pair, ids: Any, tokens: int, draft: bool, costs: Any, cancelled: Any) -> Any:
+        order.append(draft)
+        return run_trial(pair, ids, tokens, draft, costs, cancelled)
+
+    monkeypatch.setattr(module, "run_trial", spy)
+    bench(replace(job, trials=3), make_pair())
+    assert order[:2] == [False, True]  # the warm-up of both paths
+    assert order[2:8] == [False, True, True, False, False, True]
+
+
+def spoiled() -> Pair:
+    """A pair on which a block of 4 rows chooses other tokens than single rows."""
+    pair = near_tie_pair()
+    pair.target = spoil_linear(pair.target, lambda rows, _: rows == 6)
+    return pair
+
+
+def test_a_row_that_differs_is_withheld_with_its_diagnosis_and_the_others_stand(
+    job: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair, sound = spoiled(), near_tie_pair()
+    monkeypatch.setattr(type(pair), "widest", property(lambda self: 5))
+    oracle_for_b(monkeypatch, pair, sound)
+    end = bench(job, pair)
+    rows = {row["id"]: row for row in report_of(job)["results"]}
+    assert end.withheld >= 1
+    assert end.published + end.withheld == 3
+    row = rows["b"]
+    assert row["parity"] is False
+    assert row["speedup"] is None
+    found = row["withheld"]
+    truth = alone(sound, prompt_of(pair, "b"), 12)
+    assert found["expected"] == truth[found["index"]]
+    assert found["got"] != found["expected"]
+    assert found["logits"][0] >= found["logits"][1]
+    assert found["gap"] == pytest.approx(found["logits"][0] - found["logits"][1])
+    assert found["gap"] < 1e-3  # a near tie, as this target is made of
+    assert found["step"] >= 1
+    assert found["slot"] <= 5
+    assert "a block of 6 rows as it comes" in found["route"]
+    assert rows["a"]["parity"] is True
+    assert rows["a"]["speedup"] > 0
+
+
+def prompt_of(pair: Pair, id: str) -> list[int]:
+    from dfly_core.bench.prompts import Prompt
+    from dfly_core.model.prompt import prompt_ids
+
+    return prompt_ids(pair.tokenizer, Prompt(id, ROWS[id]).messages)
+
+
+def oracle_for_b(monkeypatch: pytest.MonkeyPatch, pair: Pair, sound: Pair) -> None:
+    """A drafter right about row b alone: its blocks commit rows of the spoiled kernel."""
+    from dfly_core.bench import trials
+    from dfly_core.engine.generate import generate
+    from tests.tiny import oracle, wrong
+
+    truths = {id: alone(sound, prompt_of(pair, id), 30) for id in ROWS}
+
+    def scripted(context: Any, ids: Any, options: Any, cancelled: Any, costs: Any) -> Any:
+        id = next(i for i in ROWS if prompt_of(pair, i) == list(ids))
+        # Where nothing is accepted only the anchor's row counts: narrow blocks are sound.
+        if id != "b" and options.width is None:
+            options = replace(options, width=1)
+        drafter = (oracle if id == "b" else wrong)(truths[id], len(ids))
+        return generate(context, ids, options, cancelled, drafter, costs)
+
+    monkeypatch.setattr(trials, "generate", scripted)
+
+
+def test_where_answers_end_at_different_places_the_diagnosis_says_so() -> None:
+    pair = make_pair()
+    prompt = [5, 17, 3]
+    long = run_trial(pair, prompt, 10, False, None, never)
+    short = run_trial(pair, prompt, 6, True, None, never)
+    assert first_difference(long.ids, short.ids) == 6
+    found = diagnose(pair, prompt, long, short, 0)
+    assert (found.index, found.expected, found.got) == (6, long.ids[6], None)
+    assert found.got_text == "(the end)"
+    assert found.gap is None
+
+
+def test_an_interrupted_run_keeps_its_rows_and_is_taken_up_again(job: Bench) -> None:
+    asked = 0
+
+    def soon() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 150
+
+    pair = make_pair()
+    end = bench(job, pair, soon)
+    assert end.left > 0
+    kept = report_of(job)
+    assert kept["finished"] is False
+    done = [row["id"] for row in kept["results"]]
+    assert len(done) == 3 - end.left
+    again = list(benchmark(job, pair, None, never))
+    rows = [event.row["id"] for event in again if isinstance(event, Rowed)]
+    assert rows == [id for id in ROWS if id not in done]
+    report = report_of(job)
+    assert [row["id"] for row in report["results"]] == list(ROWS)
+    assert report["results"][: len(done)] == kept["results"]
+    assert report["finished"] is True
+
+
+def test_rows_of_other_settings_are_neither_mixed_in_nor_lost(job: Bench) -> None:
+    pair = make_pair()
+    bench(job, pair, lambda: True)
+    with pytest.raises(Refused, match="unfinished benchmark with another max tokens"):
+        bench(replace(job, max_tokens=5), pair)
+    with pytest.raises(Refused, match="another verify mode"):
+        bench(replace(job, verify="fast"), pair)
+    Path(job.output).write_text("my notes")
+    with pytest.raises(Refused, match="no benchmark report"):
+        bench(job, pair)
+    assert Path(job.output).read_text() == "my notes"
+
+
+def test_a_finished_report_is_replaced(job: Bench) -> None:
+    pair = make_pair()
+    bench(job, pair)
+    bench(replace(job, max_tokens=5), pair)
+    assert report_of(job)["max_tokens"] == 5
+
+
+def test_a_report_is_never_half_written(job: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = make_pair()
+    bench(job, pair)
+    before = Path(job.output).read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(Unavailable, match="No space left"):
+        bench(job, pair)
+    assert Path(job.output).read_bytes() == before
+    assert [p.name for p in Path(job.output).parent.iterdir()].count("out.json") == 1
+    assert not list(Path(job.output).parent.glob(".out*"))
+
+
+def test_a_prompt_that_does_not_fit_is_named_before_anything_runs(
+    job: Bench, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps({"id": "long", "prompt": "x" * 400}))
+    with pytest.raises(TooLong, match="prompt long: the conversation has"):
+        bench(replace(job, prompts=str(path)), make_pair())
+    assert not Path(job.output).exists()
+
+
+def test_what_can_not_be_benchmarked_is_refused(job: Bench) -> None:
+    pair = make_pair()
+    with pytest.raises(Usage, match="0 trials"):
+        bench(replace(job, trials=0), pair)
+    pair.drafter = None
+    with pytest.raises(Usage, match="needs a drafter"):
+        bench(job, pair)
+
+
+def test_components_name_every_part_and_the_ideal(job: Bench) -> None:
+    bench(replace(job, components=True), make_pair())
+    parts = report_of(job)["components"]
+    assert parts["seconds"].keys() == {"draft", "backbone", "head", "correction", "commit"}
+    assert len(parts["verify_seconds_by_width"]) == 6
+    assert all(seconds > 0 for seconds in parts["seconds"].values())
+    assert parts["cycle_seconds"] > 0
+    assert parts["ideal_tps"] > 0
+    assert parts["achieved_tps"] > 0

@@ -1,0 +1,93 @@
+"""`dfly-mlx bench` as its users meet it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dfly_core.bench.trials import run_trial
+from dfly_core.cli.main import main
+
+PROMPTS = ["--trials", "1", "--max-tokens", "16"]
+
+
+def two_prompts(folder: Path) -> Path:
+    path = folder / "p.jsonl"
+    path.write_text(
+        '{"id": "x", "prompt": "What is 12 + 30?", "category": "math"}\n'
+        '{"id": "[red]y", "prompt": "Hello!", "category": "chat"}\n'
+    )
+    return path
+
+
+def test_it_prints_the_path_writes_the_report_and_shows_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, page = tmp_path / "b.json", tmp_path / "b.md"
+    options = ["--prompts", str(two_prompts(tmp_path)), "--output", str(output), *PROMPTS]
+    assert main(["bench", *options, "--markdown", str(page), "--check-baseline"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.strip() == str(output)
+    assert "by category" in captured.err
+    assert "[red]y" in captured.err
+    report = json.loads(output.read_text())
+    assert report["model"] == "embedded"
+    assert [row["parity"] for row in report["results"]] == [True, True]
+    check = report["baseline_check"]
+    assert check["same_ids"] is True
+    assert check["rounds"] >= 5
+    assert check["holds"] == (check["ratio"] >= 0.98)
+    assert check["ratio"] > 0.5
+    assert "| x |" in page.read_text()
+
+
+def test_a_withheld_row_makes_the_exit_code_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dfly_core.bench import run as module
+
+    def off(pair, ids, tokens, draft, costs, cancelled):  # type: ignore[no-untyped-def]
+        run = run_trial(pair, ids, tokens, draft, costs, cancelled)
+        if draft:
+            run.ids[3] += 1
+        return run
+
+    monkeypatch.setattr(module, "run_trial", off)
+    output = tmp_path / "b.json"
+    options = ["--prompts", str(two_prompts(tmp_path)), "--output", str(output), *PROMPTS]
+    assert main(["bench", *options, "--json"]) == 3
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert [row["parity"] for row in report["results"]] == [False, False]
+    assert "WITHHELD" in captured.err
+    assert "x withheld: token 3 is" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--no-draft"], 2, "needs a drafter"),
+        (["--prompts", "/none"], 1, "no prompt file"),
+        (["--trials", "x"], 2, "no whole number"),
+        (["--model", "/none"], 1, "no folder /none"),
+    ],
+)
+def test_faults_are_one_line(
+    options: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["bench", "--output", str(tmp_path / "b.json"), *options]
+    if said == "no whole number":
+        with pytest.raises(SystemExit) as exit:
+            main(arguments)
+        assert exit.value.code == code
+    else:
+        assert main(arguments) == code
+    lines = [line for line in capsys.readouterr().err.splitlines() if "dfly-mlx" in line]
+    assert len(lines) == 1
+    assert said in lines[0]

@@ -1,0 +1,64 @@
+"""Prompt files: ours is what it says, and a bad one is refused by line number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dfly_core.bench.prompts import Prompt, read_prompts
+from dfly_core.records.errors import Missing, Refused
+
+
+def test_our_own_set_is_eight_of_each_kind() -> None:
+    prompts = read_prompts()
+    assert Counter(p.category for p in prompts) == {"code": 8, "math": 8, "chat": 8}
+    assert len({p.prompt for p in prompts}) == 24
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "p.jsonl"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_every_field_is_read_and_blank_lines_are_nothing(tmp_path: Path) -> None:
+    text = (
+        '\ufeff{"id": "a", "prompt": "x\u2028y", "category": "c", "system": "s"}\r\n\n'
+        '{"id": "b", "prompt": "z"}'
+    )
+    found = read_prompts(written(tmp_path, text))
+    assert found == [Prompt("a", "x\u2028y", "c", "s"), Prompt("b", "z", "none")]
+    assert [m.role for m in found[0].messages] == ["system", "user"]
+    assert [m.role for m in found[1].messages] == ["user"]
+
+
+GOOD = '{"id": "a", "prompt": "x"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD + '{"id": "a", "prompt": "y"}', "line 2: id 'a' was used in line 1"),
+        (GOOD + "\n{nonsense", "line 3: not JSON"),
+        (GOOD + "[1]", "line 2: not a JSON object"),
+        (GOOD + '{"prompt": "y"}', "line 2: no id"),
+        (GOOD + '{"id": "b"}', "line 2: no prompt"),
+        (GOOD + '{"id": "", "prompt": "y"}', "line 2: id is ''"),
+        (GOOD + '{"id": 7, "prompt": "y"}', "line 2: id is 7"),
+        (GOOD + '{"id": "b", "prompt": " "}', "line 2: prompt is ' '"),
+        (GOOD + '{"id": "b", "prompt": "y", "promt": "z"}', "line 2: unknown field 'promt'"),
+        ("", "holds no prompt"),
+        ("\n \n", "holds no prompt"),
+        (b"\xff\xfe{}", "can't be read"),
+    ],
+)
+def test_a_bad_file_is_refused_by_line(tmp_path: Path, text: str | bytes, said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        read_prompts(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Missing, match="no prompt file"):
+        read_prompts(tmp_path / "none.jsonl")
