@@ -98,6 +98,7 @@ def main() -> None:
     if given.out:
         export.write_target(target, tokenizer, given.out / "target")
         export.write_mlx(given.work / "upstream", given.out / "drafter")
+        export.write_drafter(with_head, Path(__file__).with_name("upstream"))
         saved = torch.load(given.work / "target.pt", weights_only=True)
         facts = {
             "target_params": sum(p.numel() for p in target.parameters()),

@@ -94,6 +94,10 @@ def write_mlx(upstream: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     config = json.loads((upstream / "config.json").read_text())
     config["architectures"] = ["DFlyDraftModel"]
+    config["torch_dtype"] = "bfloat16"
+    config["hidden_correction_intermediate_size"] = (
+        config["hidden_correction_intermediate_size"] or config["hidden_size"]
+    )
     config["dflash_config"] = {
         key: config[key]
         for key in ("target_layer_ids", "mask_token_id", "enable_hidden_correction",
