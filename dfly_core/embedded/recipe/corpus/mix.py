@@ -27,15 +27,15 @@ NEVER = (
 
 # The weak kinds have larger shares than their use would give them; the rest is small talk.
 SHARES: list[tuple[float, Callable[[random.Random], Turn]]] = [
-    (0.15, code.function),
+    (0.14, code.function),
     (0.16, sums.plain),
     (0.09, sums.problem),
     (0.06, sums.small),
     (0.07, units.question),
     (0.10, facts.lookup),
-    (0.05, facts.calendar),
-    (0.06, facts.listing),
-    (0.09, stories.story),
+    (0.04, facts.calendar),
+    (0.05, facts.listing),
+    (0.12, stories.story),
     (0.02, stories.poem),
     (0.10, talk.small),
 ]

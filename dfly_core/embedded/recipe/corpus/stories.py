@@ -99,7 +99,8 @@ ON = ["about", "about", "with", "on", "featuring", "starring", "of", "where the 
       "in which we meet", "that has"]  # fmt: skip
 OTHER = ["{x}: tell the story", "{x}, as a story", "there was {x}. Go on!", "what did {x} do one day?",
          "start with: once there was {x}", "the hero is {x}. Tell the story.", "here comes {x}, tell me more",
-         "what happened to {x}?", "I am thinking of {x}. Make it a story.", "say something about {x}"]  # fmt: skip
+         "what happened to {x}?", "I am thinking of {x}. Make it a story.", "say something about {x}", "imagine {x}", "a day with {x}",
+         "what does {x} do all day?", "describe {x} in a story", "let us meet {x}"]  # fmt: skip
 
 
 def frame(rng: random.Random) -> str:

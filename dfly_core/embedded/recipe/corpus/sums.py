@@ -180,18 +180,18 @@ def numbers(rng: random.Random, op: str) -> tuple[int, int]:
         a, b = rng.randrange(1, 100), rng.randrange(1, 100)
         if rng.random() < 0.25:
             b = rng.randrange(1, 10)
-        elif rng.random() < 0.08:
+        elif rng.random() < 0.12:
             a = rng.choice((100, 200, 150, 120, 250, 300, 500, 110))
         if op == "-" and a < b and rng.random() < 0.9:
             a, b = b, a
         return a, b
     a, b = rng.randrange(1, 13), rng.randrange(1, 13)
     if op == "*":
-        if rng.random() < 0.3:
+        if rng.random() < 0.4:
             a, b = rng.randrange(13, 51), rng.randrange(2, 10)
         elif rng.random() < 0.08:
             b = rng.choice((10, 20, 100))
-        return (b, a) if rng.random() < 0.3 else (a, b)
+        return (b, a) if rng.random() < 0.5 else (a, b)
     return a * b, b
 
 
@@ -201,7 +201,7 @@ STEPS = {"+": add, "-": subtract, "*": multiply, "/": divide}
 def drawn(rng: random.Random, test: bool) -> tuple[str, int, int]:
     """An operation and its numbers; held-out pairs go to the evaluation only."""
     while True:
-        op = "++++---***/"[rng.randrange(11)]
+        op = "+++---****/"[rng.randrange(11)]
         a, b = numbers(rng, op)
         # Tables are memorised, so only what can be worked out is held out.
         worked = op in "+-" or (op == "*" and max(a, b) > 12)

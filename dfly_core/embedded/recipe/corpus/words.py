@@ -43,18 +43,22 @@ NAMES = (
     "Pip Momo Coco Bella Rocky Luna Milo Daisy Teddy Biscuit Poppy Bruno Hazel Otto Juno Nico"
 ).split()
 
-_START = "B D F G J K L M N P R S T V Z Br Tr Kl Sh Th Fl".split()
-_MIDDLE = "a e i o u".split()
-_JOIN = "l n r m b d k t v s nn ll rr".split()
-_LAST = "a o i y e us in an el is ik on".split()
+_START = (
+    "B D F G J K L M N P R S T V Z H W C Y Br Tr Kl Sh Th Fl Gr Cr Pr Dr St Ch Qu Kr Gl Sw A E O I U"
+).split()
+_MIDDLE = "a e i o u a e i o ai ee ia ou".split()
+_JOIN = "l n r m b d k t v s g p z nn ll rr tt ss nd rt lm st x h th ck nt ld mb rg sh".split()
+_LAST = "a o i y e us in an el is ik on ek or ert en ar a o ie u um ette elle ra ta da ka".split()
 
 
 def name(rng: random.Random) -> str:
-    """A known first name, or often an invented one, so that copying is learnt."""
-    if rng.random() < 0.55:
+    """A known first name, or more often an invented one, so that copying is learnt."""
+    if rng.random() < 0.35:
         return pick(rng, NAMES)
-    parts = pick(rng, _START) + pick(rng, _MIDDLE) + pick(rng, _JOIN)
-    if rng.random() < 0.25:
+    start = pick(rng, _START)
+    parts = start if start in "AEIOU" else start + pick(rng, _MIDDLE)
+    parts += pick(rng, _JOIN)
+    if rng.random() < 0.3:
         parts += pick(rng, _MIDDLE) + pick(rng, _JOIN)
     return parts + pick(rng, _LAST)
 
