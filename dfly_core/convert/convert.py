@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.convert.card import model_card
-from dfly_core.convert.hub import HUB_ID, Fetched, fetch
+from dfly_core.convert.follow import Follower
 from dfly_core.convert.plan import (
     CARD,
     CONFIG,
@@ -25,6 +25,7 @@ from dfly_core.convert.source import Source, find_source
 from dfly_core.convert.staging import Staging, clear_leftovers, sync
 from dfly_core.convert.write import Stopped, Written, verify_weights, write_weights
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_REVISION
+from dfly_core.model.locate import HUB_ID
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import Missing, Unavailable, Usage
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
@@ -53,9 +54,10 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
     plan = make_plan(source, output, command.quantize, command.dtype, command.force)
     yield Progress("check", str(output), len(plan.items), len(plan.items), "tensors")
     written = Written()
-    with Staging(output) as staging:
-        yield from write_weights(plan, staging.folder, cancelled, written)
-        yield from verify_weights(plan, staging.folder, written, cancelled)
+    with Staging(output) as staging, Follower(staging.folder / WEIGHTS) as follower:
+        yield from write_weights(plan, staging.folder, cancelled, written, follower)
+        yield from verify_weights(plan, staging.folder, cancelled, written)
+        written.sha256 = follower.result()
         report = _report(plan, written)
         if plan.bits is not None:
             # Imports the drafter, and with it mlx-lm and transformers: seconds, for this alone.
@@ -82,6 +84,9 @@ def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event,
     if name.startswith(("/", ".", "~")) or not HUB_ID.fullmatch(name):
         raise Missing(f"no checkpoint at {name}", "name a folder, a file or a hub id (owner/name)")
     revision = command.revision or (DEFAULT_REVISION if name == DEFAULT_DRAFT else "main")
+    # Imports the hub's client, for this alone.
+    from dfly_core.convert.hub import Fetched, fetch
+
     fetched = Fetched()
     yield from fetch(name, revision, cancelled, fetched)
     assert fetched.source is not None

@@ -7,14 +7,16 @@ import os
 import threading
 from pathlib import Path
 
+from dfly_core.records.errors import Unavailable
+
 _CHUNK = 4 << 20
 
 
 class Follower:
     """SHA-256 of a growing file, of the bytes as they are read back from it.
 
-    Hashing is the slowest step of a plain conversion (2 GB/s here, with writing at the same
-    speed), so it runs beside the writing; hashlib releases the interpreter.
+    Hashing is the slowest step of a plain conversion (2 GB/s here), so it runs beside the
+    others; hashlib releases the interpreter. Nothing is opened before `written` is called.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,16 +43,20 @@ class Follower:
             self._change.notify()
 
     def result(self) -> str:
-        """Wait for the end of what was written; the hash in hexadecimal. Raises OSError."""
+        """Wait for the end of what was written; the hash in hexadecimal. Raises Unavailable."""
         with self._change:
             self._over = True
             self._change.notify()
         self._thread.join()
         if self._error is not None:
-            raise self._error
+            raise Unavailable(
+                f"{self._path} can't be read back ({self._error})", "check the disk, then try again"
+            ) from self._error
         return self._hash.hexdigest()
 
     def _run(self) -> None:
+        if self._wait(0) == 0:
+            return
         try:
             with self._path.open("rb", buffering=0) as file:
                 self._follow(file.fileno())
