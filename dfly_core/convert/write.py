@@ -6,7 +6,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -14,10 +14,9 @@ from typing import BinaryIO
 from dfly_core.convert.cast import cast, is_finite
 from dfly_core.convert.follow import Follower
 from dfly_core.convert.plan import GROUP_SIZE, WEIGHTS, Item, Plan
-from dfly_core.convert.quantize import Error, quantize_rows
 from dfly_core.convert.rate import Meter
 from dfly_core.convert.safefile import read_safetensors
-from dfly_core.convert.staging import sync
+from dfly_core.convert.staging import writing
 from dfly_core.convert.stored import BLOCK_BYTES, WIDTHS, Bits, Region, blocks, map_bytes
 from dfly_core.records.errors import Refused, Unavailable
 from dfly_core.records.events import Progress
@@ -30,6 +29,26 @@ DAMAGED = "the file is damaged: download it again"
 
 class Stopped(Exception):
     """Raised between two blocks when the job was cancelled."""
+
+
+@dataclass
+class Error:
+    """How far dequantised weights are from the originals, summed over blocks of rows."""
+
+    squares: float = 0.0
+    of: float = 0.0
+    largest: float = 0.0
+
+    def add(self, squares: float, of: float, largest: float) -> None:
+        """One more block: summed squared changes, summed squared weights, largest change."""
+        self.squares += squares
+        self.of += of
+        self.largest = max(self.largest, largest)
+
+    @property
+    def relative(self) -> float:
+        """Root of the summed squared errors over that of the squared weights."""
+        return math.sqrt(self.squares / self.of) if self.of else 0.0
 
 
 @dataclass
@@ -62,40 +81,34 @@ def write_weights(
     folder: Path,
     cancelled: Callable[[], bool],
     written: Written,
-    follower: Follower,
+    followers: Sequence[Follower],
 ) -> Iterator[Progress]:
-    """Write `folder`/model.safetensors and sync it; `written` is filled in on the way.
+    """Write `folder`/model.safetensors; `written` is filled in on the way.
 
-    The follower is told how far the file is final. Raises Refused naming the tensor for NaN,
+    The followers are told how far the file is final. Raises Refused naming the tensor for NaN,
     infinity, overflow or a wrong checksum in the source, Unavailable for a full disk, Stopped
     when cancelled.
     """
-    path = folder / WEIGHTS
     meter = Meter("convert", plan.output_bytes)
     head, places = _layout(plan)
     checked: set[Region] = set()
-    try:
-        with path.open("xb", buffering=0) as file:
-            _put(file, head, 0)
-            follower.written(len(head))
-            for item, targets in places:
-                _check_region(item, checked)
-                size, done = sum(target.nbytes for target in targets), 0
-                for amount in _write_item(plan, item, targets, file, written):
-                    done += amount
-                    # The three parts of a quantised tensor grow side by side.
-                    if len(targets) == 1 or done == size:
+    with writing(plan.output), (folder / WEIGHTS).open("xb", buffering=0) as file:
+        _put(file, head, 0)
+        for item, targets in places:
+            _check_region(item, checked)
+            size, done = sum(target.nbytes for target in targets), 0
+            for amount in _write_item(plan, item, targets, file, written):
+                done += amount
+                # The three parts of a quantised tensor grow side by side.
+                if len(targets) == 1 or done == size:
+                    for follower in followers:
                         follower.written(targets[0].start + done)
-                    yield meter.advance(item.name, amount)
-                    if cancelled():
-                        raise Stopped
-        written.nbytes = len(head) + plan.output_bytes
-        sync(path)
-    except OSError as error:
-        raise Unavailable(
-            f"can't write {plan.output} ({error.strerror or error})",
-            "free some space or choose an output elsewhere",
-        ) from error
+                yield meter.advance(item.name, amount)
+                if cancelled():
+                    raise Stopped
+    for follower in followers:
+        follower.end()
+    written.nbytes = len(head) + plan.output_bytes
 
 
 def _layout(plan: Plan) -> tuple[bytes, list[tuple[Item, list[Place]]]]:
@@ -167,7 +180,12 @@ def _outputs(plan: Plan, item: Item, block: Bits, error: Error) -> tuple[Bits, .
             f"{item.name_in} has values too large for {item.dtype}", "convert to bf16 or f32"
         )
     if item.quantised and plan.bits is not None:
-        return quantize_rows(bits, item.dtype, plan.bits, GROUP_SIZE, error)
+        # Imports MLX, which a plain conversion has no use for.
+        from dfly_core.convert.quantize import quantize_rows
+
+        *parts, sums = quantize_rows(bits, item.dtype, plan.bits, GROUP_SIZE)
+        error.add(*sums)
+        return tuple(parts)
     return (bits,)
 
 
