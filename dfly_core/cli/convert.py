@@ -65,29 +65,37 @@ def _shown(events: Iterator[Event]) -> Iterator[Event]:
         yield from events
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
 
     columns = (
         TextColumn("{task.description:9}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[amount]}", markup=False),
         TextColumn("{task.fields[item]}", markup=False),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
         tasks = {}
         for event in events:
-            if isinstance(event, Progress) and event.unit == "bytes":
+            if isinstance(event, Progress):
+                amount, item = _amount(event), one_line(event.item, 60)
                 if event.stage not in tasks:
-                    tasks[event.stage] = bars.add_task(event.stage, total=event.total, item="")
-                item = one_line(event.item, 60)
-                bars.update(tasks[event.stage], completed=event.done, total=event.total, item=item)
+                    tasks[event.stage] = bars.add_task(event.stage, amount="", item="")
+                bars.update(
+                    tasks[event.stage],
+                    completed=event.done,
+                    total=event.total,
+                    amount=amount,
+                    item=item,
+                )
             yield event
 
 
-def _size(nbytes: int) -> str:
-    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
+def _amount(event: Progress) -> str:
+    if event.unit != "bytes":
+        return f"{event.done} of {event.total} {event.unit}"
+    rate = f", {_size(int(event.rate))}/s" if event.rate else ""
+    return f"{_size(event.done)} of {_size(event.total)}{rate}"
 
 
 def _print_report(converted: Converted) -> None:
@@ -110,3 +118,7 @@ def _print_report(converted: Converted) -> None:
             f"{agreement['cosine_mean']:.5f}, least {agreement['cosine_least']:.5f} "
             f"({agreement['rows']} sample rows)"
         )
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.convert.card import model_card
-from dfly_core.convert.hub import HUB_ID, Fetched, fetch
+from dfly_core.convert.follow import Hasher, Syncer
 from dfly_core.convert.plan import (
     CARD,
     CONFIG,
@@ -22,11 +22,12 @@ from dfly_core.convert.plan import (
     mlx_config,
 )
 from dfly_core.convert.source import Source, find_source
-from dfly_core.convert.staging import Staging, clear_leftovers, sync
+from dfly_core.convert.staging import Staging, clear_leftovers, sync, writing
 from dfly_core.convert.write import Stopped, Written, verify_weights, write_weights
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_REVISION
+from dfly_core.model.locate import HUB_ID
 from dfly_core.records.commands import Convert
-from dfly_core.records.errors import Missing, Unavailable, Usage
+from dfly_core.records.errors import Missing, Usage
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
 
 
@@ -54,8 +55,7 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
     yield Progress("check", str(output), len(plan.items), len(plan.items), "tensors")
     written = Written()
     with Staging(output) as staging:
-        yield from write_weights(plan, staging.folder, cancelled, written)
-        yield from verify_weights(plan, staging.folder, written, cancelled)
+        yield from _weights(plan, staging.folder, cancelled, written)
         report = _report(plan, written)
         if plan.bits is not None:
             # Imports the drafter, and with it mlx-lm and transformers: seconds, for this alone.
@@ -71,6 +71,20 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
     yield Converted(report | {"seconds": round(time.monotonic() - start, 3)})
 
 
+def _weights(
+    plan: Plan, folder: Path, cancelled: Callable[[], bool], written: Written
+) -> Iterator[Event]:
+    """Write, sync, hash and read back the weights file."""
+    path = folder / WEIGHTS
+    with Hasher(path) as hasher, Syncer(path) as syncer:
+        yield from write_weights(plan, folder, cancelled, written, (hasher, syncer))
+        yield from verify_weights(plan, folder, cancelled, written)
+        with writing(plan.output):
+            syncer.wait()
+            hasher.wait()
+        written.sha256 = hasher.hexdigest()
+
+
 def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event, None, Source]:
     """The checkpoint a command means: a path that is there, or else a hub id, fetched."""
     name = command.source or DEFAULT_DRAFT
@@ -82,6 +96,9 @@ def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event,
     if name.startswith(("/", ".", "~")) or not HUB_ID.fullmatch(name):
         raise Missing(f"no checkpoint at {name}", "name a folder, a file or a hub id (owner/name)")
     revision = command.revision or (DEFAULT_REVISION if name == DEFAULT_DRAFT else "main")
+    # Imports the hub's client, for this alone.
+    from dfly_core.convert.hub import Fetched, fetch
+
     fetched = Fetched()
     yield from fetch(name, revision, cancelled, fetched)
     assert fetched.source is not None
@@ -89,7 +106,7 @@ def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event,
 
 
 def _write_small_files(plan: Plan, folder: Path, report: dict[str, Any]) -> None:
-    try:
+    with writing(plan.output):
         text = json.dumps(mlx_config(plan), indent=2, ensure_ascii=False) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
         for licence in plan.source.licences:
@@ -97,11 +114,6 @@ def _write_small_files(plan: Plan, folder: Path, report: dict[str, Any]) -> None
         (folder / CARD).write_text(model_card(plan, report), encoding="utf-8")
         for path in folder.iterdir():
             sync(path)
-    except OSError as error:
-        raise Unavailable(
-            f"can't write {plan.output} ({error.strerror or error})",
-            "free some space or choose an output elsewhere",
-        ) from error
 
 
 def _report(plan: Plan, written: Written) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +48,6 @@ _FAULTS = (_HTTP_ERROR, OSError, HFValidationError)
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
 
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 TIMEOUT = 10.0  # seconds without a byte
 RETRIES = 5  # without a byte in between
 PAUSE_SECONDS = 0.2

@@ -118,14 +118,29 @@ def check_options(bits: int | None, dtype: str | None) -> None:
 
 
 def _check_outside(source: Source, output: Path) -> None:
-    real = output.resolve()
+    around = _identities(output)
     # The folder that was named, or the file; and what hides behind a cache's links.
-    for place in (source.given.resolve(), *(path.resolve() for path in source.files)):
-        if real == place or place in real.parents or real in place.parents:
+    for place in (source.given, *source.files):
+        if _identity(place) in around or _identity(output) in _identities(place):
             raise Refused(
                 f"the output {output} and the source {source.folder} share a folder",
                 "choose an output elsewhere: the source is never written to",
             )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode: two spellings of one name differ in nothing else where case is ignored."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _identities(path: Path) -> set[tuple[int, int]]:
+    """Of a path and of every folder it lies in, as far as they exist."""
+    real = path.resolve()
+    return {found for place in (real, *real.parents) if (found := _identity(place))}
 
 
 def check_output(output: Path, force: bool) -> bool:

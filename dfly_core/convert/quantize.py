@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import mlx.core as mx
 import numpy as np
 
@@ -13,25 +10,13 @@ from dfly_core.convert.stored import Bits
 MLX_DTYPES = {"BF16": mx.bfloat16, "F16": mx.float16, "F32": mx.float32}
 
 
-@dataclass
-class Error:
-    """How far dequantised weights are from the originals, summed over blocks of rows."""
-
-    squares: float = 0.0
-    of: float = 0.0
-    largest: float = 0.0
-
-    @property
-    def relative(self) -> float:
-        """Root of the summed squared errors over that of the squared weights."""
-        return math.sqrt(self.squares / self.of) if self.of else 0.0
-
-
 def quantize_rows(
-    rows: Bits, dtype: str, bits: int, group_size: int, error: Error
-) -> tuple[Bits, Bits, Bits]:
-    """Quantise rows (R, C) of raw `dtype` bits; returns packed (R, C*bits/32) uint32, scales
-    and biases (R, C/group), the latter two as raw bits. Adds to `error`.
+    rows: Bits, dtype: str, bits: int, group_size: int
+) -> tuple[Bits, Bits, Bits, tuple[float, float, float]]:
+    """Quantise rows (R, C) of raw `dtype` bits.
+
+    Returns packed (R, C*bits/32) uint32, scales and biases (R, C/group), the latter two as raw
+    bits; then the summed squared changes, the summed squared weights and the largest change.
 
     Groups lie along a row, so row blocks give the same result as the whole matrix.
     """
@@ -43,10 +28,7 @@ def quantize_rows(
     sums = mx.stack([mx.square(off).sum(), mx.square(wide).sum(), mx.abs(off).max()])
     mx.eval(packed, scales, biases, sums)
     squares, of, largest = np.array(sums).tolist()
-    error.squares += squares
-    error.of += of
-    error.largest = max(error.largest, largest)
-    result = np.array(packed), to_bits(scales), to_bits(biases)
+    result = np.array(packed), to_bits(scales), to_bits(biases), (squares, of, largest)
     mx.clear_cache()
     return result
 

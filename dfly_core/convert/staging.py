@@ -123,6 +123,18 @@ def exchange(one: Path, other: Path) -> bool:
     return function is not None and function(*arguments) == 0
 
 
+@contextlib.contextmanager
+def writing(output: Path) -> Iterator[None]:
+    """Tell a full disk or a failing one in one line, as a fault of the output."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(
+            f"can't write {output} ({error.strerror or error})",
+            "free some space or choose an output elsewhere",
+        ) from error
+
+
 def _name(output: Path, kind: str) -> Path:
     return output.with_name(f".{output.name}.dfly-{kind}-{secrets.token_hex(4)}")
 

@@ -151,6 +151,8 @@ def _checked_entries(
                 f"{path.name}: the zip entry {name[:200]!r} is compressed or encrypted",
                 "torch stores weights plainly: take the original file",
             )
+        if info.compress_size != info.file_size:
+            raise Refused(f"{path.name}: the zip entry {name[:200]!r} has two sizes", AGAIN)
         # The data begins behind the local header, whose extra field the directory doesn't know.
         file.seek(info.header_offset)
         local = file.read(30)

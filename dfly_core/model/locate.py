@@ -8,7 +8,7 @@ from pathlib import Path
 from dfly_core.records.errors import DflyError, Missing, Refused, Unavailable
 
 EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _FILES = ["*.json", "model*.safetensors", "*.jinja", "*.txt", "tokenizer.model", "License*"]
 
 
@@ -22,7 +22,7 @@ def locate(name: str, revision: str | None = None) -> Path:
         return folder
     if folder.is_file():
         raise Refused(f"{name} is a file where a model folder is needed", "name its folder")
-    if name.startswith(("/", "./", "../", "~")) or not _HUB_ID.fullmatch(name):
+    if name.startswith(("/", "./", "../", "~")) or not HUB_ID.fullmatch(name):
         raise Missing(f"no folder {name}", "name a model folder or a hub id such as owner/model")
     return _from_hub(name, revision)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -266,6 +267,19 @@ def test_a_config_alone_in_the_cache_is_not_enough_offline(
     set_endpoint(monkeypatch, "http://127.0.0.1:9")
     with pytest.raises(Missing):
         list(convert(Convert(str(tmp_path / "again"), REPOSITORY, "main"), never))
+
+
+def test_a_full_disk_under_the_cache_is_told_as_that(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(hub_module, "_stream", full)
+    error = refusal(tmp_path)
+    assert isinstance(error, Unavailable)
+    assert f"can't write {tmp_path / 'cache'} (No space left on device)" in error.what
+    assert "HF_HOME" in error.remedy
 
 
 def test_two_runs_do_not_write_one_part_file(

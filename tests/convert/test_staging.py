@@ -8,13 +8,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from dfly_core.convert import staging, stored, write
+from dfly_core.convert import follow, staging, stored, write
 from dfly_core.convert.staging import exchange
 from dfly_core.records.errors import Busy, Refused, Unavailable
 from dfly_core.records.events import Cancelled, Converted, Progress
+from dfly_core.records.wire import Envelope, decode, encode
 from tests.convert.killing import HOWS, Case
 from tests.convert.small import SAMPLES, make_folder, report, run, snapshot
 
@@ -182,6 +184,18 @@ def test_a_full_disk_leaves_what_was_there(
     assert snapshot(tmp_path) == before
 
 
+def test_a_disk_that_fails_when_synced_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing_sync(_: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(follow, "sync", failing_sync)
+    with pytest.raises(Unavailable, match=r"can't write .*out \(Input/output error\)"):
+        report(SOURCE, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_too_little_space_is_told_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,15 +239,13 @@ def test_a_source_cut_short_while_it_is_read_is_one_clean_error(tmp_path: Path) 
 def test_bytes_that_read_back_differently_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = staging.sync
+    real = write._put
 
-    def spoil(path: Path) -> None:
-        real(path)
-        with path.open("r+b") as file:
-            file.seek(-3, 2)
-            file.write(b"\x55")
+    def spoil(file: BinaryIO, data: bytes | memoryview, position: int) -> None:
+        # One bit of one tensor, as a bad disk would have it.
+        real(file, bytes([data[0] ^ 1]) + bytes(data[1:]) if position > 20_000 else data, position)
 
-    monkeypatch.setattr(write, "sync", spoil)
+    monkeypatch.setattr(write, "_put", spoil)
     with pytest.raises(Unavailable, match="reads back with other bytes"):
         report(SOURCE, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -283,6 +295,11 @@ def test_a_consumer_that_walks_away_leaves_nothing(tmp_path: Path) -> None:
         next(events)
     events.close()  # type: ignore[attr-defined]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_event_goes_over_the_wire_and_comes_back(tmp_path: Path) -> None:
+    for event in run(make_folder(tmp_path / "in"), tmp_path / "out", quantize=8):
+        assert decode(encode(7, event)) == Envelope(7, event)
 
 
 def test_events_count_bytes_to_the_total_of_each_stage(tmp_path: Path) -> None:
