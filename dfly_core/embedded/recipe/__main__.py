@@ -1,6 +1,6 @@
 """Makes the embedded pair: python -m dfly_core.embedded.recipe --work DIR [--out DIR].
 
-Needs torch, tokenizers, safetensors and numpy (requirements.txt). About two and a half hours on
+Needs torch, tokenizers, safetensors and numpy (requirements.txt). About two hours on
 two cores. Every stage keeps its result in --work, so that the same command goes on where it was.
 """
 
@@ -64,10 +64,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="dfly_core.embedded.recipe", description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="checkpoints; outside git")
     parser.add_argument("--out", type=Path, help="where target/ and drafter/ are written")
-    parser.add_argument("--target-minutes", type=float, default=72)
+    parser.add_argument("--target-minutes", type=float, default=82)
     parser.add_argument("--answers", type=int, default=16000)
     parser.add_argument("--answer-minutes", type=float, default=9)
-    parser.add_argument("--drafter-minutes", type=float, default=30)
+    parser.add_argument("--drafter-minutes", type=float, default=21)
     parser.add_argument("--threads", type=int, default=1, help="for the target; 2 on idle cores")
     parser.add_argument("--only", choices=["upstream", "ablation"], help=argparse.SUPPRESS)
     given = parser.parse_args()
