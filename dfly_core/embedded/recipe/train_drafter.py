@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -76,13 +76,30 @@ def factor(done: float) -> float:
     return min(1.0, done / 0.01) if done < 0.33 else max(0.0, (1.0 - done) / 0.67)
 
 
-def loss_of(drafter: Drafter, target: Target, ids: Tensor, anchors: Tensor, wanted: Tensor,
+def features_of(
+    target: Target, layers: Sequence[int], group: list[Sample], ids: Tensor, kept: dict[int, Tensor]
+) -> Tensor:
+    """The taps of a batch. The target never changes, so a sample goes through it only once."""
+    rows = [kept.get(id(sample)) for sample, _ in group]
+    if any(row is None for row in rows):
+        taps: list[Tensor] = []
+        with torch.no_grad(), torch.autocast("cpu", enabled=False):
+            target(ids, taps=taps)
+        new = torch.cat([taps[i] for i in layers], -1)
+        for row, (sample, _) in enumerate(group):
+            kept[id(sample)] = new[row, : len(sample)].to(torch.bfloat16, copy=True)
+        return new
+    features = torch.zeros(*ids.shape, len(layers) * target.config.hidden_size)
+    for row, stored in enumerate(rows):
+        assert stored is not None
+        features[row, : len(stored)] = stored
+    return features
+
+
+def loss_of(drafter: Drafter, target: Target, features: Tensor, anchors: Tensor, wanted: Tensor,
             weight: Tensor) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Loss on corrected logits plus a share on uncorrected ones, and the accuracy per row."""
-    taps: list[Tensor] = []
     with torch.no_grad():
-        target(ids, taps=taps)
-        features = torch.cat([taps[i] for i in drafter.config.target_layer_ids], -1).float()
         k = drafter.config.block_size
         block_ids = torch.full_like(wanted, drafter.config.mask_token_id)
         block_ids[..., 0] = wanted[..., 0]
@@ -126,15 +143,17 @@ def train(target: Target, samples: list[Sample], work: Path, minutes: float, cor
         used, step = saved["used"], saved["step"]
     rng = random.Random(seed * 1000 + step)
     begun, last, total = time.time() - used, time.time(), minutes * 60
+    kept: dict[int, Tensor] = {}
     mean, mean_rows = 0.0, torch.zeros(drafter.config.block_size - 1)
     for group in batches(samples, rng, size):
         done = (time.time() - begun) / total
         if done >= 1:
             break
         set_rate(opts, RATES, factor(done))
-        batch = draw(group, rng, drafter.config.block_size, size)
+        ids, *batch = draw(group, rng, drafter.config.block_size, size)
+        features = features_of(target, drafter.config.target_layer_ids, group, ids, kept)
         with torch.autocast("cpu", torch.bfloat16):
-            loss, rows = loss_of(drafter, target, *batch)
+            loss, rows = loss_of(drafter, target, features, *batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(drafter.parameters(), 1.0)
         for opt in opts:
