@@ -37,7 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--width", type=_width, default=None, metavar="N|auto",
         help="proposals to verify per cycle; 0 decodes with the target alone (auto)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=count, metavar="N", help="seed of anything drawn at random")
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T",
+        help="0 takes the likeliest token; above, tokens are drawn as the target alone would (0)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--top-p", type=float, default=1.0, metavar="P", help="draw from this much probability (1)"
+    )
+    parser.add_argument(
+        "--top-k", type=count, default=0, metavar="N", help="draw from the N likeliest; 0 all (0)"
+    )
+    parser.add_argument(
+        "--seed", type=count, metavar="N", help="the same seed draws the same text (a new one)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     parser.add_argument("--steps", metavar="FILE", help="write one JSON line per step")
 
@@ -57,7 +69,14 @@ def run(args: argparse.Namespace) -> int:
         program = Program()
         (loaded,) = (e for e in program.run(request, lambda: False) if isinstance(e, Loaded))
         _introduce(loaded)
-        options = GenerateOptions(max_tokens=args.max_tokens, width=args.width, seed=args.seed)
+        options = GenerateOptions(
+            max_tokens=args.max_tokens,
+            width=args.width,
+            temperature=args.temperature,
+            top_p=args.top_p,
+            top_k=args.top_k,
+            seed=args.seed,
+        )
         steps, done = [], None
         cancelled = stack.enter_context(interruptible())
         for event in program.run(Generate(messages, options), cancelled.is_set):

@@ -58,6 +58,26 @@ def test_the_object_has_the_fields_and_they_agree(capsys: pytest.CaptureFixture[
     assert found["model"] == found["draft"] == "embedded"
 
 
+def test_a_seed_draws_the_same_text_with_and_without_a_drafter(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = (
+        "--prompt",
+        PROMPTS[0],
+        "--max-tokens",
+        "24",
+        "--temperature",
+        "1.2",
+        "--top-k",
+        "40",
+    )
+    full = generate(capsys, *options, "--seed", "5")
+    assert generate(capsys, *options, "--seed", "5", "--no-draft")["text"] == full["text"]
+    assert generate(capsys, *options, "--seed", "6")["text"] != full["text"]
+    assert main(["generate", "--prompt", "x", "--top-p", "2"]) == 2
+    assert "top-p 2.0 was asked for: give more than 0" in capsys.readouterr().err
+
+
 def test_every_step_is_a_line_of_the_steps_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
