@@ -135,7 +135,7 @@ def _report(plan: Plan, written: Written) -> dict[str, Any]:
             {
                 "name": path.name,
                 "bytes": path.stat().st_size,
-                "sha256": (source.hashes or {}).get(path.name, "not computed"),
+                "sha256": (source.hashes or {}).get(path.name, "-"),
             }
             for path in source.files
         ],

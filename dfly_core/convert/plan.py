@@ -169,7 +169,7 @@ def check_output(output: Path, force: bool) -> bool:
 
 
 def _is_ours(name: str) -> bool:
-    return name in (CONFIG, WEIGHTS, CARD) or is_licence(name)
+    return name in (CONFIG, WEIGHTS, CARD, ".DS_Store") or is_licence(name)
 
 
 def _is_drafter(folder: Path) -> bool:
@@ -355,6 +355,7 @@ def mlx_config(plan: Plan) -> dict[str, Any]:
     config, written = plan.config, dict(plan.source.config)
     written.pop("auto_map", None)  # names python files that are not copied
     written.pop("quantization", None)
+    written.pop("dtype", None)  # the newer name of torch_dtype
     written |= {
         "architectures": [MLX_ARCHITECTURE],
         "head_dim": config.head_dim,
