@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import time
 from collections.abc import Iterable
@@ -155,6 +156,8 @@ class DflyApp(ScreenActions):
             self.desk.start()
         self._load_pair()
         self._plan_tick(_TICK)
+        # What was imported stays: without this, full collections walk it while keys wait.
+        self.call_after_refresh(gc.freeze)
 
     def _keep_theme(self, theme: Theme) -> None:
         if theme.name != self.settings.theme:

@@ -212,8 +212,8 @@ class BenchScreen(Screen[None]):
 
     def action_compare(self) -> None:
         """Put the chosen earlier report beside the rows shown."""
-        at = self.query_one(OptionList).highlighted
-        if at is None or at >= len(self._reports):
+        at = self.query_one(OptionList).highlighted or 0
+        if at >= len(self._reports):
             self._say("Choose an earlier report first", "")
             return
         self._before = self._reports[at]

@@ -40,8 +40,9 @@ class ChatScreen(Screen[None]):
         Binding("escape", "stop", "Stop", id="chat.stop"),
         Binding("escape", "home", "To the composer", show=False, id="chat.home"),
         Binding("tab", "example", "Example", id="chat.example", priority=True),
-        Binding("pageup", "page(-1)", "Scroll up", show=False, id="chat.page_up"),
-        Binding("pagedown", "page(1)", "Scroll down", show=False, id="chat.page_down"),
+        # With priority: the composer's TextArea has pages of its own.
+        Binding("pageup", "page(-1)", "Scroll up", False, id="chat.page_up", priority=True),
+        Binding("pagedown", "page(1)", "Scroll down", False, id="chat.page_down", priority=True),
     ]
 
     DEFAULT_CSS = """
@@ -250,6 +251,8 @@ class ChatScreen(Screen[None]):
         """Only the keys that do something now."""
         if action == "stop":
             return self.talk.answering or self._editing is not None
+        if action == "page":
+            return not self.panel.strip.has_focus
         if action == "example":
             # Else Tab is Textual's own: the next widget.
             return not self.talk.chat.turns and self.composer.has_focus

@@ -7,7 +7,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from dfly_tui.state.conversation import Conversation, Turn
+from dfly_tui.state.conversation import Conversation, Turn, foot_words
 from dfly_tui.text import content, line
 from dfly_tui.widgets.prose import Prose
 
@@ -194,27 +194,6 @@ class Transcript(VerticalScroll):
         """Tell the screen, which shows whether there is new text below."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Moved())
-
-
-def foot_words(turn: Turn) -> str:
-    """The line under an answer: how it ended, if not by itself, and its figures."""
-    ends = {
-        "stopped": "stopped",
-        "length": "ended at the longest answer allowed",
-        "context": "ended at the context limit",
-        "failed": "not answered",
-    }
-    parts = [ends[turn.end]] if turn.end in ends else []
-    if turn.note:
-        parts.append(turn.note)
-    figures = turn.figures
-    if "mean" in figures:
-        parts.append(f"{figures['mean']:.2f} tokens a step")
-    if "rate" in figures:
-        parts.append(f"{figures['rate']:.0f} % accepted")
-    if "tps" in figures:
-        parts.append(f"{figures['tps']:.0f} tok/s")
-    return " · ".join(parts)
 
 
 def _shortened(text: str) -> str:

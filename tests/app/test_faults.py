@@ -5,11 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual import events
+from textual.geometry import Size
 
+from dfly_tui.app import DflyApp, Start
+from dfly_tui.engine import Engine
+from dfly_tui.widgets.prose import Prose
 from dfly_tui.widgets.transcript import Answer
-from tests.app.app_driving import Opener
+from tests.app.app_driving import Opener, wait_until
+from tests.tools.ui_latency import measure
 
 CONTROLS = [chr(c) for c in [*range(32), 127, *range(128, 160)] if chr(c) != "\n"]
 
@@ -140,3 +147,90 @@ async def test_18_a_resize_while_streaming_leaves_a_clean_frame(
         assert len(rows) == size[1]
         assert d.app.chat_screen.panel.display == (size[0] >= 100)
         assert d.app.chat_screen.composer.region.bottom <= size[1]
+
+
+async def test_3_stop_before_the_answer_was_asked_for_is_nothing(open_app: Opener) -> None:
+    async with open_app() as d:
+        await d.pilot.press("escape", "escape")
+        d.app.talk.stop()
+        await d.ask("hello")
+        assert "fox" in await d.answered()
+
+
+async def test_5_an_answer_that_grew_equals_one_shown_at_once_also_after_a_theme_change(
+    open_app: Opener,
+) -> None:
+    async with open_app("markdown", rate=200) as d:
+        await d.ask("go")
+        text = await d.answered()
+        grown = d.app.query_one(Answer).prose
+        whole = Prose(text)
+        whole.get_content_height(grown.size, grown.size, grown.size.width)
+        assert grown.rows == whole.rows
+        assert "See a (http://x)." in grown.rows
+        before = d.shown
+        d.app.theme = "dfly-light"
+        await d.pilot.pause()
+        assert d.shown == before
+        assert grown.rows == whole.rows
+
+
+async def test_6_scrolled_up_the_view_stays_and_end_follows_again(open_app: Opener) -> None:
+    async with open_app("long", rate=200, size=(100, 24)) as d:
+        view = d.app.chat_screen.transcript
+        d.app.settings.max_tokens = 100_000
+        await d.ask("go")
+        await d.wait(lambda: view.max_scroll_y > 30)
+        await d.pilot.press("pageup", "pageup")
+        await d.wait(lambda: not view.following)
+        await d.pilot.pause()
+        where, grown = view.scroll_y, view.max_scroll_y
+        await d.sees("New text below")
+        await d.wait(lambda: view.max_scroll_y > grown + 10)
+        assert view.scroll_y == where
+        await d.pilot.press("end")
+        await d.wait(lambda: view.following)
+        grown = view.max_scroll_y
+        await d.wait(lambda: view.max_scroll_y > grown + 10)
+        assert view.following
+        await d.pilot.press("escape")
+        await d.answered()
+
+
+async def test_7_forty_turns_keep_keys_quick_and_widgets_few() -> None:
+    found = await measure("turns", 150, turns=40, gap=0.02)
+    assert len(found.cpu) >= 5
+    assert found.p95(found.cpu) < 0.1
+    assert found.widgets < 120
+    assert found.behind_cpu < 0.5
+
+
+async def test_16_an_emoji_split_over_steps_shows_no_replacement_character(
+    open_app: Opener,
+) -> None:
+    async with open_app("glyphs", rate=50) as d:
+        await d.ask("go")
+        await d.answered()
+        assert "👨‍👩‍👧" in d.app.query_one(Answer).prose.source
+        assert "\ufffd" not in d.shown
+
+
+@given(st.text(alphabet="ab *`#>-|\n[]()1.~_", max_size=80), st.lists(st.integers(1, 9)))
+def test_5_any_markdown_in_any_pieces_equals_the_whole(text: str, cuts: list[int]) -> None:
+    grown, at = Prose(), 0
+    grown.get_content_height(Size(40, 10), Size(40, 10), 40)
+    for cut in [*cuts, len(text)]:
+        grown.feed(text[at : at + cut])
+        at += cut
+    grown.settle()
+    whole = Prose(text)
+    whole.get_content_height(Size(40, 10), Size(40, 10), 40)
+    assert grown.rows == whole.rows
+
+
+async def test_17_an_engine_that_cannot_start_is_one_line(home: Path) -> None:
+    app = DflyApp(Engine(home / "engine.log", (str(home / "nowhere"),)), Start(home))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await wait_until(lambda: "could not be started" in app.chat_screen.notice.words)
+        await pilot.pause()
+        assert "ctrl+r" in app.chat_screen.notice.words
