@@ -116,7 +116,7 @@ class BenchScreen(Screen[None]):
         options = self.query_one(OptionList)
         options.clear_options()
         options.add_options(
-            [Option(line(f"{r.path.stem}  {r.about}  {r.words}", limit=200)) for r in self._reports]
+            [Option(line(f"{r.path.stem}  {r.about}  {r.words}", limit=110)) for r in self._reports]
         )
         self.query_one("#earlier").display = bool(self._reports)
 

@@ -38,7 +38,7 @@ class ChatScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
-        Binding("escape", "home", "To the composer", show=False, id="chat.home"),
+        Binding("escape", "home", "To the composer", show=False),
         Binding("tab", "example", "Example", id="chat.example", priority=True),
         # With priority: the composer's TextArea has pages of its own.
         Binding("pageup", "page(-1)", "Scroll up", False, id="chat.page_up", priority=True),
@@ -142,6 +142,7 @@ class ChatScreen(Screen[None]):
         """Paint the panel if anything changed."""
         if self._dirty and self.is_attached:
             self._dirty = False
+            self._make_room()
             self.panel.show(self.panel_state)
             self.meter.show(self.panel_state)
 
@@ -263,13 +264,17 @@ class ChatScreen(Screen[None]):
         self._arrange()
 
     def _arrange(self) -> None:
+        self._make_room()
+        self._dirty = True
+        self.call_after_refresh(self.tick)
+
+    def _make_room(self) -> None:
         wide, low = self.size.width >= WIDE, self.size.height < LOW
         shown = self.app.settings.panel
         self.set_class(low, "-low")
         self.panel.display = wide and not low and shown
-        self.meter.display = not self.panel.display and not low and shown
-        self._dirty = True
-        self.call_after_refresh(self.tick)
+        begun = bool(self.panel_state.steps)
+        self.meter.display = begun and not self.panel.display and not low and shown
 
     def _show_empty_or_not(self) -> None:
         empty = not self.talk.chat.turns
@@ -282,7 +287,8 @@ class ChatScreen(Screen[None]):
         if self._editing is not None:
             words = "Editing your message: Enter sends it in its place, Esc leaves it as it was"
         elif self.composer.text.startswith("/"):
-            words = "  ".join(f"/{c.word}" for c in completions(self.composer.text))
+            fitting = completions(self.composer.text)
+            words = "  ".join(f"/{c.word}" for c in fitting if c.when(self.app))
         elif self.talk.answering and not self.transcript.following:
             words = "New text below: End follows it again"
         below = self.query_one("#below", Static)

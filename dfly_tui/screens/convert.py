@@ -165,7 +165,9 @@ class ConvertScreen(Screen[None]):
             self._say(f"The engine ended ({gone.words}); the output was not touched.", "$error")
 
     def _say(self, words: str, style: str) -> None:
-        self.query_one("#outcome", Static).update(content(words, style))
+        outcome = self.query_one("#outcome", Static)
+        outcome.update(content(words, style))
+        self.call_after_refresh(outcome.scroll_visible, animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""

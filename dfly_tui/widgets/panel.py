@@ -64,4 +64,4 @@ class Meter(Static):
     def show(self, state: PanelState) -> None:
         """Paint the state."""
         if self.display:
-            self.update(figures.one_line(state, max(self.content_size.width, 1)))
+            self.update(figures.one_line(state, max(self.screen.size.width - 4, 1)))

@@ -41,11 +41,11 @@ class Welcome(Vertical):
     DEFAULT_CSS = """
     Welcome {
         height: 1fr; align: center middle; padding: 0 2;
-        & > Static { width: auto; max-width: 60; height: auto; }
+        & > Static { width: 100%; max-width: 60; height: auto; }
         & > #name { text-style: bold; color: $primary; }
         & > #about { margin: 0 0 1 0; color: $foreground 70%; }
         & > #how { margin: 1 0 0 0; color: $foreground 50%; }
-        & > Offer { width: auto; height: 1; }
+        & > Offer { height: 1; }
     }
     """
 
