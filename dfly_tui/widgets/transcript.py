@@ -113,15 +113,27 @@ class Transcript(VerticalScroll):
         self._anchor_when_full()
 
     def _anchor_when_full(self) -> None:
-        """Textual 8.2 pushes an anchored text that is shorter than its room to the bottom."""
+        """Follow the newest text, as soon as there is more than fits.
+
+        Textual 8.2 pushes an anchored text that is shorter than its room to the bottom.
+        """
         self.anchor(False)
         self._wants_anchor = True
         self.call_after_refresh(self._anchor_if_full)
 
+    def on_mount(self) -> None:
+        """Whether it is full may change with every layout."""
+        self.watch(self, "virtual_size", self._anchor_if_full, init=False)
+
     def _anchor_if_full(self) -> None:
-        if self._wants_anchor and self.max_scroll_y > 0:
+        full = self.max_scroll_y > 0
+        if self._wants_anchor and full:
             self._wants_anchor = False
             self.anchor()
+        elif self.is_anchored and not full:
+            self.anchor(False)
+            self._wants_anchor = True
+            self.scroll_to(y=0, animate=False, immediate=True)
 
     def said(self) -> None:
         """Turns were added at the end of the conversation shown."""
@@ -140,14 +152,11 @@ class Transcript(VerticalScroll):
         """Append to the answer that grows, if it is in the window."""
         if self._live is not None and self._live.is_attached:
             self._live.feed(text)
-            if self._wants_anchor:
-                self.call_after_refresh(self._anchor_if_full)
 
     def settle(self) -> None:
         """The answer that grew is whole."""
         if self._live is not None and self._live.is_attached:
             self._live.settle()
-            self.call_after_refresh(self._anchor_if_full)
         self._live = None
 
     def _view(self, turn: Turn) -> Question | Answer:

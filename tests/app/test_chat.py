@@ -71,7 +71,7 @@ async def test_a_stopped_answer_is_there_after_a_restart(open_app: Opener, home:
     assert chat.turns[-1].end == "stopped"
     async with open_app(resume=1) as d:
         assert len(d.app.query(Question)) == 1
-        assert "stopped" in d.shown
+        await d.sees("stopped")
         assert d.app.talk.chat.messages()[-1].content == text
 
 
