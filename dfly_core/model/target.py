@@ -55,7 +55,7 @@ class Target:
 
     def head(self, hidden: mx.array, routes: Routes | None = None) -> mx.array:
         """Final-normed hidden (1, S, D) -> logits (1, S, V)."""
-        if routes is None:
+        if routes is None or hidden.shape[1] == 1:
             return self._head(hidden)
         return routes.at(hidden.shape[1]).product(self.head_module, hidden)
 
@@ -72,9 +72,11 @@ class Target:
         """
         h = self.embed(ids)
         mask = create_attention_mask(h, cache[0])
+        count = h.shape[1]
         if routes is not None:
-            routes = routes.at(h.shape[1])
-            if routes.native(cache[0].offset, h.shape[1]):
+            routes = routes.at(count)
+            # One row is its own reference; where nothing needs a detour mlx-lm's layers run.
+            if count == 1 or routes.native(cache[0].offset, count):
                 routes = None
         found: dict[int, mx.array] = {}
         for index, (layer, store) in enumerate(zip(self.layers, cache, strict=True)):

@@ -13,7 +13,12 @@ from dfly_core.exact.verdict import judge, routes_for
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Verdict, VerifyMode
-from tests.exact.hostile import spoil_attention, spoil_linear
+from tests.exact.hostile import (
+    quantized_target,
+    spoil_attention,
+    spoil_linear,
+    spoil_quantized,
+)
 from tests.tiny import LAYERS, make_target
 
 MOST = 6  # rows
@@ -79,6 +84,25 @@ def test_a_linear_kernel_that_is_off_is_found_and_routed_around(fault: str) -> N
     assert verdict.exact_width == MOST - 1
     assert verdict.route == "detours"
     assert "with detours" in verdict.words
+
+
+@pytest.mark.parametrize("fault", ["none", *ROW_FAULTS])
+def test_a_quantised_target_is_tested_and_routed_alike(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = quantized_target()
+    spoils = ROW_FAULTS.get(fault, lambda rows, _: False)
+    spoil_quantized(monkeypatch, spoils)
+    found = findings_of(target)
+    assert {f.shape.split()[1] for f in found.linear} == {"q4/32"}
+    for finding in found.linear:
+        assert ("native" in finding.exact) is not spoils(finding.rows, 0)
+        assert finding.exact
+    assert all(whole.exact for whole in found.whole)
+    verdict = verdict_of(found)
+    assert verdict.exact_width == MOST - 1
+    if fault != "none":
+        assert verdict.route == "detours"
 
 
 def test_one_bad_layer_shape_sends_only_that_shape_around() -> None:
