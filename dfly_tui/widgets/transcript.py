@@ -73,7 +73,9 @@ class Transcript(VerticalScroll):
 
     DEFAULT_CSS = """
     Transcript { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
-    Transcript > .edge { color: $foreground 60%; height: 1; margin: 1 0 0 0; display: none; }
+    /* Textual 8.2 pushes an anchored text that is shorter than its room to the bottom. */
+    Transcript > #turns { height: auto; min-height: 100%; }
+    Transcript .edge { color: $foreground 60%; height: 1; margin: 1 0 0 0; display: none; }
     """
 
     class Moved(Message):
@@ -86,14 +88,15 @@ class Transcript(VerticalScroll):
         self._last = 0
         self._known = 0  # turns there were when the window was last brought up to date
         self._live: Answer | None = None
-        self._wants_anchor = True
+        self._column = Vertical(id="turns")
         self._above = Static(classes="edge")
         self._below = Static(classes="edge")
 
     def compose(self) -> ComposeResult:
         """Only the two edges; turns come and go between them."""
-        yield self._above
-        yield self._below
+        with self._column:
+            yield self._above
+            yield self._below
 
     @property
     def following(self) -> bool:
@@ -110,30 +113,7 @@ class Transcript(VerticalScroll):
         """Go to the newest text and stay there."""
         if self._last < len(self._turns):
             self._window(max(len(self._turns) - WINDOW, 0), len(self._turns))
-        self._anchor_when_full()
-
-    def _anchor_when_full(self) -> None:
-        """Follow the newest text, as soon as there is more than fits.
-
-        Textual 8.2 pushes an anchored text that is shorter than its room to the bottom.
-        """
-        self.anchor(False)
-        self._wants_anchor = True
-        self.call_after_refresh(self._anchor_if_full)
-
-    def on_mount(self) -> None:
-        """Whether it is full may change with every layout."""
-        self.watch(self, "virtual_size", self._anchor_if_full, init=False)
-
-    def _anchor_if_full(self) -> None:
-        full = self.max_scroll_y > 0
-        if self._wants_anchor and full:
-            self._wants_anchor = False
-            self.anchor()
-        elif self.is_anchored and not full:
-            self.anchor(False)
-            self._wants_anchor = True
-            self.scroll_to(y=0, animate=False, immediate=True)
+        self.anchor()
 
     def said(self) -> None:
         """Turns were added at the end of the conversation shown."""
@@ -141,12 +121,12 @@ class Transcript(VerticalScroll):
             self.follow()
             return
         for turn in self._turns[self._last :]:
-            self.mount(self._view(turn), before=self._below)
+            self._column.mount(self._view(turn), before=self._below)
         self._last = self._known = len(self._turns)
         while self._last - self._first > WINDOW:
             self._drop_first()
         self._edges()
-        self._anchor_when_full()
+        self.anchor()
 
     def feed(self, text: str) -> None:
         """Append to the answer that grows, if it is in the window."""
@@ -170,12 +150,13 @@ class Transcript(VerticalScroll):
     def _window(self, first: int, last: int) -> None:
         self._first, self._last, self._known = first, last, len(self._turns)
         with self.app.batch_update():
-            self.query_children("Question, Answer").remove()
-            self.mount_all([self._view(t) for t in self._turns[first:last]], before=self._below)
+            self._column.query_children("Question, Answer").remove()
+            views = [self._view(turn) for turn in self._turns[first:last]]
+            self._column.mount_all(views, before=self._below)
         self._edges()
 
     def _drop_first(self) -> None:
-        views = self.query_children("Question, Answer")
+        views = self._column.query_children("Question, Answer")
         if views:
             views.first().remove()
         self._first += 1
