@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request
+from dfly_core.cli.progress import shown
 from dfly_core.records.commands import Generate, GenerateOptions, Message
 from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Usage
 from dfly_core.records.events import Generated, Loaded, Stepped
@@ -67,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
         from dfly_core.jobs import Program
 
         program = Program()
-        (loaded,) = (e for e in program.run(request, lambda: False) if isinstance(e, Loaded))
+        events = shown(program.run(request, lambda: False))
+        (loaded,) = (event for event in events if isinstance(event, Loaded))
         _introduce(loaded)
         options = GenerateOptions(
             max_tokens=args.max_tokens,

@@ -28,6 +28,7 @@ from dfly_core.model.target import Target
 
 TIMED_MODULES = 4  # of one shape, timed in one go: the device's latency is shared among them
 TIMED_TIMES = 2
+REPEATED = 4096  # rows of noise
 KINDS = ("even", "wide", "spiked")
 
 # Context rows before a probed block of attention, within one segment: both its ends, and
@@ -153,10 +154,10 @@ def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFind
         exact = found.setdefault(where, set(range(2, most + 1)))
         seen.setdefault(where, []).append(before + 1)
         kind = KINDS[index % len(KINDS)]
-        shapes = ((heads, most), (kv_heads, before + most), (kv_heads, before + most))
-        queries, keys, values = (
-            activations(kind, (1, *shape, size), target.dtype, 7 * index + i)
-            for i, shape in enumerate(shapes)
+        queries = activations(kind, (1, heads, most, size), target.dtype, 3 * index)
+        keys, values = (
+            _repeated(kind, (1, kv_heads, before + most, size), target.dtype, 3 * index + i)
+            for i in (1, 2)
         )
         alone = split_attend(
             queries, keys, values, attention.scale, [(i, i + 1) for i in range(most)]
@@ -172,6 +173,13 @@ def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFind
         AttentionFinding(where, tuple(sorted(rows)), tuple(seen[where]))
         for where, rows in found.items()
     ]
+
+
+def _repeated(kind: str, shape: tuple[int, ...], dtype: mx.Dtype, seed: int) -> mx.array:
+    """Activations whose rows begin again after a while: at 40,000 keys noise takes memory."""
+    rows = min(shape[2], REPEATED)
+    block = activations(kind, (*shape[:2], rows, shape[3]), dtype, seed)
+    return mx.tile(block, (1, 1, -(-shape[2] // rows), 1))[:, :, : shape[2]]
 
 
 def probe_operations(target: Target, most: int) -> list[tuple[str, tuple[int, ...]]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from dfly_core.exact.findings import Findings
 from dfly_core.exact.selftest import build_routes, self_test
 from dfly_core.exact.verdict import judge, routes_for
+from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Verdict, VerifyMode
@@ -51,6 +53,23 @@ def test_an_exact_kernel_is_found_exact_and_takes_no_detour() -> None:
     if verdict.route == "native":
         assert "as they are" in verdict.words
         assert found.whole[-1].exact_seconds == found.whole[-1].native_seconds
+
+
+def test_where_native_is_exact_blocks_run_as_mlx_lm_runs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = findings_of(make_target())
+    verdict = verdict_of(found)
+    if verdict.route != "native":
+        pytest.skip("this BLAS is not row-exact, so there are detours")
+    routes, target = routes_for(found, verdict), make_target()
+
+    def detour(*_: Any) -> Any:
+        raise AssertionError("took a detour")
+
+    monkeypatch.setattr(Routes, "layer", detour)
+    for count in range(2, MOST + 1):
+        target.forward(mx.array([[1] * count]), target.make_cache(), routes)
 
 
 def test_progress_is_told_and_ends_at_its_total() -> None:
