@@ -94,9 +94,15 @@ def check_family(config: dict[str, Any]) -> None:
             f"the target is of type {family!r}, which this engine does not run",
             f"take one of the types {', '.join(FAMILIES)}",
         )
+    if config.get("model_file") is not None:
+        # mlx-lm 0.31 would run it unasked.
+        raise Refused(
+            f"the target's config asks for code of its own ({config['model_file']})",
+            "take a model that mlx-lm runs by itself",
+        )
     kinds = config.get("layer_types") or []
-    sliding = config.get("use_sliding_window") is True
-    if sliding or any(kind != "full_attention" for kind in kinds):
+    full = isinstance(kinds, list) and all(kind == "full_attention" for kind in kinds)
+    if config.get("use_sliding_window") is True or not full:
         raise Refused(
             "the target uses sliding-window attention, whose cache can't be trimmed",
             "take a target with full attention in every layer",
