@@ -23,16 +23,20 @@ class Context:
 
     def __init__(self, pair: Pair, draft: bool = True) -> None:
         self.pair = pair
-        self.ids: list[int] = []
-        self.length = 0
         self.drafter = pair.drafter if draft else None
-        self.target_cache: list[KVCache] = pair.target.make_cache()
-        self.draft_cache: list[KVCache] = self.drafter.make_cache() if self.drafter else []
-        self._pending: list[list[mx.array]] = []
-        self.pending_rows = 0
         specials = sorted(pair.stop_ids)
         self.head = DraftHead(pair.target, pair.info.vocab_size, specials)
         self._until_audit = AUDIT_FIRST
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all that was read; after a fault within a step nothing else is sure."""
+        self.ids: list[int] = []
+        self.length = 0
+        self.target_cache: list[KVCache] = self.pair.target.make_cache()
+        self.draft_cache: list[KVCache] = self.drafter.make_cache() if self.drafter else []
+        self._pending: list[list[mx.array]] = []
+        self.pending_rows = 0
 
     @property
     def draft_rows(self) -> int:

@@ -18,7 +18,7 @@ from dfly_core.engine.stopping import StopRule
 from dfly_core.engine.text import Pieces, TextStream
 from dfly_core.engine.width import WidthPolicy
 from dfly_core.records.commands import GenerateOptions
-from dfly_core.records.errors import TooLong, Usage
+from dfly_core.records.errors import Refused, TooLong, Usage
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Costs
 from dfly_core.records.step import Step
@@ -58,17 +58,23 @@ def generate(
         propose=propose or partial(draft, chooser=choose),
         chooser=choose,
     )
-    yield from prefill(context, ids, cancelled)
-    if cancelled():
-        yield run.closing_step("cancelled")
-        return
-    first = choose.choose(first_choice(context, ids[-1])[None], len(ids))
-    token = int(first.item())  # type: ignore[arg-type]
-    cut = run.stop.cut([token])
-    context.commit([token][: cut.kept], 0, [])
-    yield run.plain_step(len(ids) - 1, ids[-1], token, cut, None, time.perf_counter() - begun)
-    if cut.finish is None:
-        yield from _decode(run)
+    try:
+        yield from prefill(context, ids, cancelled)
+        if cancelled():
+            yield run.closing_step("cancelled")
+            return
+        first = choose.choose(first_choice(context, ids[-1])[None], len(ids))
+        token = int(first.item())  # type: ignore[arg-type]
+        cut = run.stop.cut([token])
+        context.commit([token][: cut.kept], 0, [])
+        yield run.plain_step(len(ids) - 1, ids[-1], token, cut, None, time.perf_counter() - begun)
+        if cut.finish is None:
+            yield from _decode(run)
+    except GeneratorExit:
+        raise  # closed at a yield, where the context is whole
+    except BaseException:
+        context.clear()
+        raise
 
 
 def _decode(run: Run) -> Generator[Step, None, None]:
@@ -93,8 +99,15 @@ def _why_plain(context: Context) -> str:
 def check_request(context: Context, ids: Sequence[int], options: GenerateOptions) -> None:
     """Refuse what can't be answered, naming both values."""
     limit, most = context.pair.target.context_limit, context.pair.block_size - 1
+    vocabulary = context.pair.info.vocab_size
     if not ids:
         raise Usage("the prompt is empty", "write something")
+    if max(ids) >= vocabulary:
+        # MLX would read beyond the embedding without a word.
+        raise Refused(
+            f"the tokenizer made id {max(ids)}, the target's vocabulary has {vocabulary}",
+            "take tokenizer and weights of one model",
+        )
     if len(ids) >= limit:
         raise TooLong(
             f"the conversation has {len(ids)} tokens, the model's context holds {limit}",

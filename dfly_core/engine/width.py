@@ -43,6 +43,10 @@ class Acceptance:
             else:
                 self._open.clear()
 
+    def forget(self) -> None:
+        """Judge the open proposals no further."""
+        self._open.clear()
+
     @property
     def undecided(self) -> bool:
         """Whether some proposal is still to be judged."""
@@ -156,6 +160,7 @@ class WidthPolicy:
                 f"and cost {seconds * plain:.1f} target steps"
             )
             self._since_probe = 0
+            self.acceptance.forget()  # what the last cycle left open is no probe
 
 
 def best_width(products: Sequence[float], costs: Costs) -> tuple[int, float]:
