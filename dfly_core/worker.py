@@ -70,8 +70,9 @@ class Worker:
     def _take(self, envelope: Envelope) -> None:
         body: Command | Event = envelope.body
         if isinstance(body, Cancel):
-            self._cancelled.add(body.target)
+            self._cancel(body.target)
         elif isinstance(body, Close):
+            self._cancel(self._running)
             self._jobs.put(None)
         elif isinstance(body, Job):
             with self._state:
@@ -82,9 +83,15 @@ class Worker:
                 self._jobs.put((envelope.job, body))
             else:
                 error = Busy(f"job {busy} is running", "wait for it or stop it")
-                self._say(envelope.job, Failed(error.kind, error.what, error.remedy))
+                self._write(envelope.job, Failed(error.kind, error.what, error.remedy))
         else:
             raise WireError(f"{type(body).__name__} is no command")
+
+    def _cancel(self, job: int | None) -> None:
+        with self._state:
+            # Of another job's number nothing is kept: it is over, or was never sent.
+            if job is not None and job == self._running:
+                self._cancelled.add(job)
 
     def _fail(self, number: int, kind: str, what: str, remedy: str) -> None:
         detail = traceback.format_exc()
@@ -98,6 +105,9 @@ class Worker:
                 if self._running == job:
                     self._running = None
                 self._cancelled.discard(job)
+        self._write(job, event)
+
+    def _write(self, job: int, event: Event) -> None:
         try:
             with self._writing:
                 self._events.write(encode(job, event))

@@ -148,3 +148,35 @@ def test_what_others_print_does_not_reach_the_stream() -> None:
     child.say(9, Doctor())
     assert isinstance(child.until_end(9)[-1], CLOSING)
     child.process.kill()
+
+
+def test_a_cancel_of_no_running_job_cancels_nothing(loaded: Child) -> None:
+    loaded.say(20, Cancel(21))
+    loaded.say(21, ask("Hello", max_tokens=3))
+    done = loaded.until_end(21)[-1]
+    assert isinstance(done, Generated)
+    assert done.finish != "cancelled"
+
+
+def test_a_line_nested_without_end_does_not_end_the_reader(loaded: Child) -> None:
+    assert loaded.process.stdin is not None
+    loaded.process.stdin.write(b"[" * 100_000 + b"\n")
+    loaded.process.stdin.flush()
+    wire = loaded.hear().body
+    assert isinstance(wire, Failed)
+    assert wire.kind == "wire"
+    loaded.say(23, ask("Hello", max_tokens=3))
+    assert isinstance(loaded.until_end(23)[-1], Generated)
+
+
+def test_a_close_stops_the_running_job_and_then_the_process() -> None:
+    child = start()
+    child.hear()
+    child.say(1, Load())
+    child.until_end(1)
+    child.say(2, ask("Tell me a story.", max_tokens=1900))
+    child.hear()
+    child.say(3, Close())
+    done = child.until_end(2)[-1]
+    assert isinstance(done, Generated)
+    assert child.process.wait(timeout=10) == 0
