@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from dfly_core.records.commands import (
+    Bench,
     Cancel,
     Close,
     Command,
@@ -19,7 +21,21 @@ from dfly_core.records.commands import (
     Load,
     Message,
 )
-from dfly_core.records.events import CLOSING, Event, Failed, Generated, Hello, Loaded, Stepped
+from dfly_core.records.events import (
+    CLOSING,
+    Benchmarked,
+    Event,
+    Examined,
+    Failed,
+    Generated,
+    Hello,
+    Loaded,
+    Progress,
+    Rowed,
+    Stepped,
+)
+from dfly_core.records.page import page_lines
+from dfly_core.records.report import cells
 from dfly_core.records.wire import Envelope, decode, encode
 
 
@@ -110,6 +126,27 @@ def test_a_fault_ends_the_job_and_not_the_worker(loaded: Child) -> None:
     assert wire.kind == "wire"
     loaded.say(8, ask("Hello", max_tokens=3))
     assert isinstance(loaded.until_end(8)[-1], Generated)
+
+
+def test_benchmark_and_doctor_run_on_the_pair_that_is_loaded(loaded: Child, tmp_path: Path) -> None:
+    prompts = tmp_path / "p.jsonl"
+    prompts.write_text('{"id": "a", "prompt": "Hello!"}\n')
+    output = str(tmp_path / "b.json")
+    loaded.say(20, Bench(output, prompts=str(prompts), trials=1, max_tokens=8))
+    *events, last = loaded.until_end(20)
+    assert isinstance(last, Benchmarked)
+    assert (last.path, last.published, last.withheld, last.left) == (output, 1, 0, 0)
+    (row,) = [event.row for event in events if isinstance(event, Rowed)]
+    assert cells(row)[-1] == "equal"
+    stages = {event.stage for event in events if isinstance(event, Progress)}
+    assert stages == {"bench"}  # nothing was loaded again
+    loaded.say(21, Doctor(context=500))
+    examined = loaded.until_end(21)[-1]
+    assert isinstance(examined, Examined)
+    assert examined.healthy
+    assert "all well" in page_lines(examined.page)[0]
+    loaded.say(22, ask("Hello", max_tokens=3))
+    assert isinstance(loaded.until_end(22)[-1], Generated)
 
 
 def test_nothing_is_loaded_before_a_load() -> None:
