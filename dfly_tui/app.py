@@ -221,7 +221,7 @@ class DflyApp(ScreenActions):
         """Events of loading."""
         for event in events:
             if isinstance(event, Progress):
-                self._doing = f"loading {event.item}" if event.item else "loading"
+                self._doing = f"{event.stage}: {event.item}" if event.item else event.stage
             elif isinstance(event, Loaded):
                 self._doing = ""
                 self.panel.pair, self.panel.verdict = event.pair, event.verdict

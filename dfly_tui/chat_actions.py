@@ -42,7 +42,7 @@ class ChatActions(App[int]):
 
     def _free(self) -> bool:
         if self.desk.busy:
-            self.say_line(f"One thing at a time: the {self.desk.busy} still runs")
+            self.say_line(self.desk.busy_words)
         return not self.desk.busy
 
     def action_new_chat(self) -> None:

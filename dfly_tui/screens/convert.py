@@ -132,7 +132,7 @@ class ConvertScreen(Screen[None]):
             return
         command = Convert(str(self._output), self._source, quantize=self._bits)
         if not self.app.desk.ask("conversion", command, self):
-            self._say("The engine is not free: try again when it is", "$error")
+            self._say(self.app.desk.busy_words, "$error")
             return
         self._busy, self._report = True, None
         self._say("The converter checks the source before it reads anything large.", "")
