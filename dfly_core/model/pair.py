@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -248,6 +249,8 @@ def load_target(folder: Path, taps: tuple[int, ...]) -> Target:
     Widening keeps every weight's value and is about eight times faster there; the baseline
     runs on the same widened model, so parity compares like with like.
     """
+    if glob.escape(str(folder)) != str(folder):
+        raise Refused(f"mlx-lm reads no folder with [, * or ? in its name ({folder})", "rename it")
     try:
         model, config = load_model(folder, lazy=True)
     except DAMAGE as error:

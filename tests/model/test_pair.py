@@ -224,6 +224,11 @@ def test_a_hub_snapshot_is_called_by_its_id(tmp_path: Path) -> None:
         check_fit(snapshot, target_config(), folder)
 
 
+def test_a_folder_name_that_mlx_lm_takes_for_a_pattern_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"no folder with \[, \* or \? in its name \(.*a\[1\]\)"):
+        load_target(save_target(tmp_path / "a[1]"), ())
+
+
 INDEXES = [
     ("{", "can't be read"),
     ("[]", "holds no JSON object"),
