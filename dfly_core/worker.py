@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from dfly_core import __version__
 from dfly_core.records.commands import Cancel, Close, Command, Job
-from dfly_core.records.errors import Busy, DflyError
+from dfly_core.records.errors import Busy, DflyError, import_fault
 from dfly_core.records.events import CLOSING, PROTOCOL, Event, Failed, Hello
 from dfly_core.records.visible import one_line
 from dfly_core.records.wire import Envelope, WireError, decode, encode
@@ -39,17 +39,20 @@ class Worker:
         threading.Thread(target=self._read, daemon=True, name="commands").start()
         program = None
         while (item := self._jobs.get()) is not None:
-            # MLX is imported with the first job, after the Hello: the app paints meanwhile.
-            if program is None:
-                from dfly_core.jobs import Program
-
-                program = Program()
             number, job = item
             try:
+                # MLX is imported with the first job, after the Hello: the app paints meanwhile.
+                if program is None:
+                    from dfly_core.jobs import Program
+
+                    program = Program()
                 for event in program.run(job, lambda n=number: n in self._cancelled):  # type: ignore[misc]
                     self._say(number, event)
             except DflyError as error:
                 self._fail(number, error.kind, error.what, error.remedy)
+            except ImportError as error:
+                fault = import_fault(error)
+                self._fail(number, fault.kind, fault.what, fault.remedy)
             except Exception as error:  # noqa: BLE001  a job's fault must not end the engine
                 self._fail(
                     number,

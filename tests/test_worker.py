@@ -217,3 +217,17 @@ def test_a_close_stops_the_running_job_and_then_the_process() -> None:
     done = child.until_end(2)[-1]
     assert isinstance(done, Generated)
     assert child.process.wait(timeout=10) == 0
+
+
+def test_an_engine_that_cannot_be_imported_fails_the_job_and_not_the_worker() -> None:
+    child = start("-c", "import sys; sys.modules['mlx'] = None\n"
+                  "import dfly_core.worker as w; w.main()")  # fmt: skip
+    child.hear()
+    for job in (1, 2):
+        child.say(job, Load())
+        failed = child.until_end(job)[-1]
+        assert isinstance(failed, Failed)
+        assert failed.what.startswith("the engine can't be imported (No module named 'mlx.core'")
+        assert "pip install" in failed.remedy
+    child.say(3, Close())
+    assert child.process.wait(timeout=10) == 0

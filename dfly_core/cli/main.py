@@ -14,7 +14,13 @@ from types import ModuleType
 from dfly_core import __version__
 from dfly_core.cli import bench, convert, doctor, generate
 from dfly_core.cli.arguments import OneLineParser
-from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, DflyError
+from dfly_core.records.errors import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    DflyError,
+    import_fault,
+)
 from dfly_core.records.visible import one_line
 
 SUBCOMMANDS: tuple[ModuleType, ...] = (generate, convert, bench, doctor)
@@ -51,11 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     try:
         return int(args.run(args))
-    except DflyError as error:
+    except (DflyError, ImportError) as error:
         if args.debug:
             traceback.print_exc()
-        print(f"dfly-mlx: {one_line(str(error), 2000)}", file=sys.stderr)
-        return error.exit_code
+        fault = import_fault(error) if isinstance(error, ImportError) else error
+        print(f"dfly-mlx: {one_line(str(fault), 2000)}", file=sys.stderr)
+        return fault.exit_code
     except KeyboardInterrupt:
         print("dfly-mlx: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -274,3 +274,20 @@ def test_a_reader_that_leaves_or_a_full_disk_is_an_exit_code_and_no_noise(
     assert done.returncode == 1
     assert all(line.startswith(said) for line in faults)
     assert len(faults) == bool(said)
+
+
+def test_an_engine_that_cannot_be_imported_sends_to_the_doctor() -> None:
+    code = (
+        "import sys; sys.modules['mlx'] = None\n"
+        "from dfly_core.cli.main import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "generate", "--prompt", "x"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(
+        "dfly-mlx: the engine can't be imported (No module named 'mlx.core'"
+    )
+    assert "pip install" in done.stderr
