@@ -94,6 +94,8 @@ def load_pair(request: Load) -> Pair:
     target_config = read_config(target_folder)
     config = check_fit(target_folder, target_config, draft_folder)
     _check_weights_there(target_folder)
+    if config is not None:
+        _check_bits(config, request.draft_bits)
     tokenizer = load_tokenizer(target_folder)
     target = load_target(target_folder, config.target_layer_ids if config else ())
     drafter = None
@@ -286,15 +288,11 @@ def build_drafter(
     bits: int | None = None,
 ) -> Drafter:
     """A drafter from tensors in MLX names; Refused when it is stored with other `bits`."""
+    _check_bits(config, bits)
     drafter = Drafter(config)
     run_weights = split_correction(dict(weights))
     stored = config.quantization
     if stored is not None:
-        if bits is not None and bits != stored.get("bits"):
-            raise Refused(
-                f"the drafter is stored with {stored.get('bits')} bits, {bits} were asked for",
-                "convert the 16-bit checkpoint again, or leave --draft-bits out",
-            )
         nn.quantize(
             drafter,
             group_size=int(stored["group_size"]),
@@ -309,6 +307,15 @@ def build_drafter(
     drafter.layer_fusion_weights = drafter.layer_fusion_weights.astype(mx.float32)
     mx.eval(drafter.parameters())
     return drafter
+
+
+def _check_bits(config: DrafterConfig, bits: int | None) -> None:
+    stored = (config.quantization or {}).get("bits", bits)
+    if bits is not None and bits != stored:
+        raise Refused(
+            f"the drafter is stored with {stored} bits, {bits} were asked for",
+            "convert the 16-bit checkpoint again, or leave --draft-bits out",
+        )
 
 
 def _can_quantize(_: str, module: nn.Module) -> bool:

@@ -25,7 +25,7 @@ class Tokenizer(Protocol):
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a model folder; raises Refused when there is none that can be read."""
+    """The tokenizer of a model folder; Refused when there is none that can be read, or used."""
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
@@ -33,7 +33,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
     try:
         # Never code from a model folder, and no question on the terminal (or the wire) either.
-        return AutoTokenizer.from_pretrained(
+        tokenizer: Tokenizer = AutoTokenizer.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False
         )
     except Exception as error:
@@ -41,16 +41,17 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             f"the tokenizer in {folder} can't be read ({type(error).__name__})",
             "download the model again",
         ) from error
+    if not tokenizer.chat_template:
+        raise Refused(
+            f"the tokenizer in {folder} has no chat template", "take an instruction-tuned model"
+        )
+    return tokenizer
 
 
 def prompt_ids(
     tokenizer: Tokenizer, messages: Sequence[Message], thinking: bool = False
 ) -> list[int]:
     """The ids of a conversation, ready for the answer; no-thinking unless asked."""
-    if tokenizer.chat_template is None:
-        raise Refused(
-            "this model's tokenizer has no chat template", "take an instruction-tuned model"
-        )
     for message in messages:
         try:
             message.content.encode("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from mlx.utils import tree_flatten
 
 from dfly_core.engine.context import Context
 from dfly_core.model.config import drafter_config, tensor_shapes
+from dfly_core.model.locate import EMBEDDED
 from dfly_core.model.pair import check_fit, header_shapes, load_drafter, load_pair, load_target
 from dfly_core.model.prompt import prompt_ids, stop_ids
 from dfly_core.records.commands import GenerateOptions, Load, Message
@@ -296,3 +298,15 @@ def test_a_generation_config_without_token_ids_is_refused(
 def test_half_a_character_in_a_message_is_named() -> None:
     with pytest.raises(Usage, match=r"a user message is no valid text .* at character 1"):
         prompt_ids(TinyTokenizer(), [Message("user", "a\ud83d")])
+
+
+def test_what_cannot_serve_is_refused_before_anything_large_is_read(tmp_path: Path) -> None:
+    # There is not even a tokenizer yet, which is read before the weights.
+    target = save_target(tmp_path / "t")
+    packed = {"bits": 4, "group_size": 64}
+    drafter = save_drafter(tmp_path / "d", quantization=packed)
+    with pytest.raises(Refused, match="stored with 4 bits, 8 were asked for"):
+        load_pair(Load(str(target), str(drafter), draft_bits=8))
+    shutil.copy(EMBEDDED / "target" / "tokenizer.json", target)
+    with pytest.raises(Refused, match="has no chat template: take an instruction-tuned model"):
+        load_pair(Load(str(target), str(drafter)))
