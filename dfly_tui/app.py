@@ -27,6 +27,7 @@ from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
 from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
+from dfly_tui.state.models import short_name
 from dfly_tui.state.panel import PanelState
 from dfly_tui.state.settings import load_settings, save_settings
 from dfly_tui.state.store import Store
@@ -188,8 +189,8 @@ class DflyApp(ScreenActions):
             return self._doing or "starting the engine"
         if pair.embedded:
             return "embedded pair" if pair.draft else "embedded target alone"
-        name = Path(pair.model).name
-        return f"{name} + {Path(pair.draft).name}" if pair.draft else f"{name}, alone"
+        name = short_name(pair.model)
+        return f"{name} + {short_name(pair.draft)}" if pair.draft else f"{name}, alone"
 
     @property
     def loaded(self) -> Load:

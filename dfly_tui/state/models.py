@@ -126,9 +126,17 @@ def _folders(root: Path, depth: int) -> Iterator[Path]:
                 yield from _folders(child, depth - 1)
 
 
+def short_name(name: str) -> str:
+    """A path or hub id in a few words."""
+    path = Path(name)
+    return f"embedded {path.name}" if path.parent.name == "embedded" else path.name
+
+
 def _name(folder: Path) -> str:
     """`org/name` for a hub cache snapshot, else the last two parts of the path."""
     for part in reversed(folder.parts):
         if part.startswith("models--"):
             return part.removeprefix("models--").replace("--", "/")
+    if folder.parent.name == "embedded":
+        return short_name(str(folder))
     return folder.name if len(folder.parts) < 2 else f"{folder.parent.name}/{folder.name}"

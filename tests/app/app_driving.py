@@ -47,10 +47,10 @@ class Driver:
         self.app.chat_screen.composer.set_draft(text)
         await self.pilot.press("enter")
 
-    async def answered(self, turns: int = 2) -> str:
+    async def answered(self, turns: int = 2, seconds: float = 20.0) -> str:
         """Wait for the end of the answer; its text."""
         chat = self.app.talk
-        await wait_until(lambda: len(chat.chat.turns) >= turns and not chat.answering)
+        await wait_until(lambda: len(chat.chat.turns) >= turns and not chat.answering, seconds)
         await self.pilot.pause()
         return chat.chat.turns[-1].text
 
