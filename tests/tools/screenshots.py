@@ -18,7 +18,7 @@ PROMPT = "Write a Python function that adds two numbers."
 
 
 async def pictures(folder: Path) -> None:
-    """A first chat, the same chat on a narrow terminal, A/B, a step."""
+    """A chat of two turns, and A/B on the second."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         engine = Engine(Path(home) / "engine.log")
@@ -31,17 +31,10 @@ async def pictures(folder: Path) -> None:
                 await d.answered(2 * number, 300)
             await pilot.pause(0.5)
             app.save_screenshot(str(folder / "chat.svg"))
-            await pilot.press("f3", "left", "left")
-            await pilot.pause(0.5)
-            app.save_screenshot(str(folder / "step.svg"))
-            await pilot.press("escape", "f5")
+            await pilot.press("f5")
             await wait_until(lambda: "= The same" in d.shown or "≠" in d.shown, 300)
             await pilot.pause(0.5)
             app.save_screenshot(str(folder / "race.svg"))
-            await pilot.press("escape")
-            await pilot.resize_terminal(80, 24)
-            await pilot.pause(0.5)
-            app.save_screenshot(str(folder / "narrow.svg"))
         engine.end()
 
 
