@@ -226,12 +226,14 @@ class DflyApp(ScreenActions):
             elif isinstance(event, Loaded):
                 self._doing = ""
                 self.panel.pair, self.panel.verdict = event.pair, event.verdict
+                self.chat_screen.welcome.show_bigger(event.pair.embedded)
                 self._remember_pair(event)
                 self._send_waiting()
             elif isinstance(event, Failed):
                 self._doing = "no pair loaded"
                 words = f"{event.what}: {event.remedy}" if event.remedy else event.what
-                self.chat_screen.trouble(words)
+                detail = f"\n{event.detail}" if self.start.debug and event.detail else ""
+                self.chat_screen.trouble(words + detail)
         self.chat_screen.show_head()
         self.chat_screen.dirty()
 

@@ -56,8 +56,11 @@ class ChatActions(App[int]):
         self.talk.stop()
 
     def action_edit_last(self) -> None:
-        """Take the last message back into the composer."""
-        question = self.talk.chat.last("user")
+        """Take a message back into the composer: the last one, pressed again the one before."""
+        asked = [turn for turn in self.talk.chat.turns if turn.who == "user"]
+        editing = self.chat_screen.editing
+        before = [turn for turn in asked if editing is not None and turn.number < editing.number]
+        question = before[-1] if before else asked[-1] if asked else None
         if question is not None and self._free():
             self.chat_screen.edit(question)
 

@@ -70,7 +70,7 @@ class ChatScreen(Screen[None]):
         self.notice = Notice()
         self.talk: Talk
         self._dirty = True
-        self._editing: Turn | None = None
+        self.editing: Turn | None = None
         self._below = ""
 
     def compose(self) -> ComposeResult:
@@ -162,8 +162,8 @@ class ChatScreen(Screen[None]):
         command = slash(event.text)
         if command is not None:
             await self._run(command[0])
-        elif self._editing is not None:
-            if self.talk.edit(self._editing.number, event.text, self.app.options):
+        elif self.editing is not None:
+            if self.talk.edit(self.editing.number, event.text, self.app.options):
                 self._leave_editing()
         elif self._say(event.text):
             self.composer.set_draft("")
@@ -186,14 +186,14 @@ class ChatScreen(Screen[None]):
 
     def edit(self, question: Turn) -> None:
         """Take a message back into the composer."""
-        self._editing = question
+        self.editing = question
         self.composer.set_draft(question.text)
         self.composer.focus()
         self._show_below()
         self.refresh_bindings()
 
     def _leave_editing(self) -> None:
-        self._editing = None
+        self.editing = None
         self.composer.set_draft("")
         self._show_below()
         self.refresh_bindings()
@@ -251,7 +251,7 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""
         if action == "stop":
-            return self.talk.answering or self._editing is not None
+            return self.talk.answering or self.editing is not None
         if action == "page":
             return not self.panel.strip.has_focus
         if action == "example":
@@ -284,7 +284,7 @@ class ChatScreen(Screen[None]):
     def _show_below(self) -> None:
         """The line above the composer: what is hidden, being edited, or could be typed."""
         words = ""
-        if self._editing is not None:
+        if self.editing is not None:
             words = "Editing your message: Enter sends it in its place, Esc leaves it as it was"
         elif self.composer.text.startswith("/"):
             fitting = completions(self.composer.text)

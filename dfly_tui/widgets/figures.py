@@ -83,6 +83,9 @@ def standing(state: PanelState, width: int) -> Content:
         rows.append(Content(even.words).stylize("" if pays else "$warning"))
     if state.speedup is not None:
         rows.append(Content(f"{state.speedup:.2f}x the target alone, measured by A/B"))
+    elif even is not None and even.now is not None:
+        guess = f"about {even.now / even.needs:.1f}x, estimated at the start; F5 measures"
+        rows.append(Content(guess).stylize(_DIM))
     colour = {"matches": "$success", "differs": "$error"}.get(state.parity.state, _DIM)
     mark = {"matches": "=", "differs": "≠"}.get(state.parity.state, "?")
     rows.append(Content(f"{mark} ").stylize(colour) + Content(f"Parity: {state.parity.words}"))

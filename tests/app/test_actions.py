@@ -38,9 +38,15 @@ async def test_escape_leaves_editing_with_nothing_changed(open_app: Opener) -> N
     async with open_app() as d:
         await d.ask("first")
         await d.answered()
-        await d.pilot.press("ctrl+t", "escape")
+        await d.ask("second")
+        await d.answered(4)
+        await d.pilot.press("ctrl+t")
+        assert d.app.chat_screen.composer.draft == "second"
+        await d.pilot.press("ctrl+t")
+        assert d.app.chat_screen.composer.draft == "first"
+        await d.pilot.press("escape")
         assert d.app.chat_screen.composer.draft == ""
-        assert len(d.app.talk.chat.turns) == 2
+        assert len(d.app.talk.chat.turns) == 4
 
 
 async def test_a_stopped_answer_goes_on(open_app: Opener, home: Path) -> None:

@@ -19,6 +19,8 @@ from textual.pilot import Pilot
 from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
 from dfly_tui.screens import convert, models
+from dfly_tui.state.examples import FALLBACK
+from dfly_tui.widgets import welcome
 from tests.app.app_driving import SCRIPT, Driver, argv, wait_until
 
 SIZES = ((120, 40), (80, 24), (50, 20))
@@ -48,6 +50,8 @@ def steady(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9e11, 4e11, 5e11))
     monkeypatch.setattr(convert, "memory_size", lambda: 16_000_000_000)
+    monkeypatch.setattr(welcome, "memory_size", lambda: 16_000_000_000)
+    monkeypatch.setattr(welcome, "examples", lambda: FALLBACK)
     monkeypatch.setattr(models, "model_roots", lambda data: [])
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
 
