@@ -82,17 +82,20 @@ def run(args: argparse.Namespace) -> int:
         )
         steps, done = [], None
         cancelled = stack.enter_context(interruptible())
-        for event in program.run(Generate(messages, options), cancelled.is_set):
-            if isinstance(event, Stepped):
-                steps.append(event.step)
-                _show(event.step, args.json, steps_file)
-            elif isinstance(event, Generated):
-                done = event
+        try:
+            for event in program.run(Generate(messages, options), cancelled.is_set):
+                if isinstance(event, Stepped):
+                    steps.append(event.step)
+                    _show(event.step, args.json, steps_file)
+                elif isinstance(event, Generated):
+                    done = event
+        finally:
+            if steps and not args.json:
+                say("")  # what follows, a fault too, begins its own line
     assert done is not None
     if args.json:
         say(json.dumps(as_json(loaded.pair, steps, done)))
     else:
-        say("")
         print(_summary(done.stats, done.finish), file=sys.stderr)
     return EXIT_INTERRUPTED if done.finish == "cancelled" else EXIT_DONE
 

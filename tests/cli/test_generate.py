@@ -291,3 +291,8 @@ def test_an_engine_that_cannot_be_imported_sends_to_the_doctor() -> None:
         "dfly-mlx: the engine can't be imported (No module named 'mlx.core'"
     )
     assert "pip install" in done.stderr
+
+
+def test_a_fault_within_the_answer_begins_its_own_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--prompt", PROMPTS[2], "--steps", "/dev/full"]) == 1
+    assert capsys.readouterr().out == "\n"
