@@ -22,6 +22,7 @@ from textual.theme import Theme
 from dfly_core.records.commands import Load
 from dfly_core.records.events import Event, Failed, Loaded, Progress
 from dfly_core.records.loaded import VerifyMode
+from dfly_core.records.visible import one_line
 from dfly_tui.commands import applying
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
@@ -29,6 +30,7 @@ from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
 from dfly_tui.state.models import short_name
 from dfly_tui.state.panel import PanelState
+from dfly_tui.state.progress import doing
 from dfly_tui.state.settings import load_settings, save_settings
 from dfly_tui.state.store import Store
 from dfly_tui.talk import Talk
@@ -222,7 +224,7 @@ class DflyApp(ScreenActions):
         """Events of loading."""
         for event in events:
             if isinstance(event, Progress):
-                self._doing = f"{event.stage}: {event.item}" if event.item else event.stage
+                self._doing = one_line(doing(event), 60)
             elif isinstance(event, Loaded):
                 self._doing = ""
                 self.panel.pair, self.panel.verdict = event.pair, event.verdict
@@ -233,7 +235,7 @@ class DflyApp(ScreenActions):
                 self._doing = "no pair loaded"
                 words = f"{event.what}: {event.remedy}" if event.remedy else event.what
                 detail = f"\n{event.detail}" if self.start.debug and event.detail else ""
-                self.chat_screen.trouble(words + detail)
+                self.chat_screen.trouble(f"{words}. F6 chooses another pair{detail}")
         self.chat_screen.show_head()
         self.chat_screen.dirty()
 

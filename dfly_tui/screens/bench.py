@@ -82,7 +82,10 @@ class BenchScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Options in one line, then the table, then earlier reports."""
-        yield Static(content(f"Benchmark: {self.app.pair_words}"), id="bench-head")
+        yield Static(
+            content(f"Benchmark: {self.app.pair_words}, verify {self.app.loaded.verify}"),
+            id="bench-head",
+        )
         with Horizontal(id="options"):
             yield Label("trials")
             yield Input("3", id="trials", type="integer")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import queue
 import random
@@ -120,6 +121,10 @@ class Script:
 
     def run(self) -> None:
         threading.Thread(target=self.read, daemon=True).start()
+        if self.name == "locks":
+            # What a download with progress bars does; it fails in a process without a stderr.
+            multiprocessing.get_context("spawn").Lock()
+            sys.stderr.write(f"bar 50% on {sys.stderr.fileno()}\r")
         if self.name == "slowhello":
             time.sleep(2)
         if self.name == "noise":
@@ -173,7 +178,7 @@ class Script:
     def generate(self, job: int, body: Generate) -> None:
         if self.name == "hang":
             time.sleep(3600)
-        if self.name == "abort":
+        if self.name == "abort" or (self.name == "locks" and body.messages[-1].content == "die"):
             os.abort()
         if self.name == "toolong":
             self.say(

@@ -134,6 +134,18 @@ def test_13_newline_sequences_break_the_line(spawn: Spawn, tmp_path: Path) -> No
     assert '"one\\ntwo\\nthree\\nfour\\nfive"' in saved
 
 
+def test_9_locks_and_bars_in_the_child_work_also_when_it_is_started_again(spawn: Spawn) -> None:
+    child = spawn("locks", "--prompt", "die")
+    child.expect("SIGABRT")
+    child.send("\x12")
+    child.expect("embedded pair")
+    child.send("live\r")
+    child.expect("lantern")
+    child.send("\x11")
+    child.expect(pexpect.EOF)
+    assert "bar 50%" not in (child.before or "")
+
+
 def test_2_no_foreign_sequence_in_the_byte_stream(spawn: Spawn) -> None:
     child = spawn("controls", "--prompt", "x")
     child.expect("end ")
