@@ -26,7 +26,6 @@ class Context:
         self.drafter = pair.drafter if draft else None
         specials = sorted(pair.stop_ids)
         self.head = DraftHead(pair.target, pair.info.vocab_size, specials)
-        self._until_audit = AUDIT_FIRST
         self.clear()
 
     def clear(self) -> None:
@@ -85,15 +84,17 @@ class Context:
                 mx.async_eval([store.state[:2] for store in self.draft_cache])
 
     def audit_due(self, tokens: int) -> bool:
-        """Whether `tokens` more make a re-check due; never where exactness is not claimed."""
+        """Whether `tokens` more make a re-check due; never where exactness is not claimed.
+
+        Counted over all contexts of a pair, so that short answers are not checked all the time.
+        """
         verdict = self.pair.verdict
         if verdict is None or verdict.taken != "exact":
             return False
-        self._until_audit -= tokens
-        if self._until_audit > 0:
-            return False
-        self._until_audit = AUDIT_EVERY
-        return True
+        pair = self.pair
+        left = (AUDIT_FIRST if pair.until_audit is None else pair.until_audit) - tokens
+        pair.until_audit = left if left > 0 else AUDIT_EVERY
+        return left <= 0
 
     def settle(self, ahead: int = 0) -> None:
         """Trim the target cache to the committed length (and rows run ahead)."""

@@ -54,7 +54,7 @@ class Pair:
 
     `routes` and `verdict` come from the self-test (`dfly_core.exact`): without them blocks
     run as mlx-lm runs them and nothing is known about their bits. `distrust` makes the next
-    load test again.
+    load test again; `until_audit` counts the tokens until a block is re-checked.
     """
 
     target: Target
@@ -67,6 +67,7 @@ class Pair:
     routes: Routes | None = None
     verdict: Verdict | None = None
     distrust: Callable[[], None] = lambda: None
+    until_audit: int | None = None
 
     def decode(self, ids: Sequence[int]) -> str:
         """Ids -> text, special tokens included, nothing tidied."""

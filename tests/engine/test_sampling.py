@@ -127,7 +127,7 @@ def test_three_tokens_are_distributed_as_the_target_alone(
     small: Pair, setting: str, draft: str
 ) -> None:
     options = SETTINGS[setting]
-    found = draw(small, options, 500, one_hot if draft == "one-hot" else None)
+    found = draw(small, options, 350, one_hot if draft == "one-hot" else None)
     assert chi_square_p(found, exact_table(small, options)) > 0.001
 
 
@@ -157,7 +157,7 @@ def test_a_wrong_acceptance_rule_is_found_out(
 ) -> None:
     monkeypatch.setattr(cycle, "accept", rule)
     options = SETTINGS["temperature 1.5"]
-    found = draw(small, options, 250, one_hot)
+    found = draw(small, options, 180, one_hot)
     assert chi_square_p(found, exact_table(small, options)) < 1e-6
 
 
@@ -167,7 +167,7 @@ def test_noise_that_forgets_the_position_is_found_out(
     real = Chooser.noise
     monkeypatch.setattr(Chooser, "noise", lambda self, position: real(self, 0))
     options = SETTINGS["temperature 1.5"]
-    found = draw(small, options, 250, one_hot)
+    found = draw(small, options, 180, one_hot)
     assert chi_square_p(found, exact_table(small, options)) < 1e-6
 
 
