@@ -11,6 +11,7 @@ import pytest
 from dfly_core.exact.findings import Findings
 from dfly_core.exact.selftest import build_routes, self_test
 from dfly_core.exact.verdict import judge, routes_for
+from dfly_core.model.machine import blas
 from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
@@ -45,14 +46,15 @@ def routes_at(verdict: Verdict, name: str) -> dict[str, str]:
     return {work: route for work, route in verdict.routes if work.startswith(name)}
 
 
-def test_an_exact_kernel_is_found_exact_and_takes_no_detour() -> None:
-    # Noise at no row count at all: whatever this machine's BLAS does is what is measured.
-    found = findings_of(make_target())
-    verdict = verdict_of(found)
+@pytest.mark.parametrize("sizes", [{}, LONG])
+def test_an_exact_kernel_is_found_exact_and_takes_no_detour(sizes: dict[str, Any]) -> None:
+    verdict = verdict_of(findings_of(make_target(**sizes)))
     assert verdict.exact_width == MOST - 1
-    if verdict.route == "native":
+    if "openblas" not in blas():
+        assert verdict.route == "native"
         assert "as they are" in verdict.words
-        assert found.whole[-1].exact_seconds == found.whole[-1].native_seconds
+        assert verdict.cost_exact == verdict.cost_native
+        assert all(route == f"native 2-{MOST}" for _, route in verdict.routes)
 
 
 def test_where_native_is_exact_blocks_run_as_mlx_lm_runs_them(
