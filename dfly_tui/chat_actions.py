@@ -31,9 +31,13 @@ class ChatActions(App[int]):
     @property
     def options(self) -> GenerateOptions:
         """How answers are to be made."""
-        chosen = self.settings
+        chosen, pair = self.settings, self.talk.panel.pair
+        width = chosen.width
+        if width is None and pair is not None and pair.embedded and pair.draft:
+            # The embedded pair is there to show drafting, also where it does not pay.
+            width = pair.block_size - 1
         return GenerateOptions(
-            max_tokens=chosen.max_tokens, width=chosen.width, temperature=chosen.temperature
+            max_tokens=chosen.max_tokens, width=width, temperature=chosen.temperature
         )
 
     def say_line(self, words: str, serious: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,17 @@ async def test_drafting_off_shows_its_reason_and_a_dash(open_app: Opener) -> Non
         lines = [line for line in d.shown.split("\n") if "tokens a step" in line]
         assert "- tokens a step" in lines[0]
         assert "- accepted" in lines[0]
+
+
+async def test_the_embedded_pair_always_drafts_and_others_are_measured(open_app: Opener) -> None:
+    async with open_app() as d:
+        await d.wait(lambda: d.ready)
+        pair = d.app.panel.pair
+        assert pair is not None
+        assert pair.embedded
+        assert d.app.options.width == pair.block_size - 1
+        d.app.settings.width = 2
+        assert d.app.options.width == 2
+        d.app.settings.width = None
+        d.app.panel.pair = replace(pair, embedded=False)
+        assert d.app.options.width is None
