@@ -226,3 +226,10 @@ async def test_17_a_full_disk_is_said_and_the_chat_goes_on(
         await d.ask("hello")
         assert "fox" in await d.answered()
         assert "No space left on device" in d.app.chat_screen.notice.words
+
+
+@pytest.mark.parametrize("keys", [("f1",), ("f6",), ("f9", "enter"), ("f7",), ("ctrl+p",)])
+async def test_19_ctrl_q_leaves_from_every_screen(open_app: Opener, keys: tuple[str, ...]) -> None:
+    async with open_app() as d:
+        await d.pilot.press(*keys, "ctrl+q")
+        await d.wait(lambda: d.app.return_code == 0 and not d.app.is_running)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dfly_tui.state.conversation import Conversation, Turn, Who
 from dfly_tui.state.store import Store
 from dfly_tui.widgets.transcript import Answer, Question
 from tests.app.app_driving import Opener
@@ -154,3 +155,25 @@ async def test_the_embedded_pair_always_drafts_and_others_are_measured(open_app:
         d.app.settings.width = None
         d.app.panel.pair = replace(pair, embedded=False)
         assert d.app.options.width is None
+
+
+async def test_a_long_chat_shows_its_end_and_pages_back_to_its_beginning(open_app: Opener) -> None:
+    async with open_app(size=(80, 24)) as d:
+        chat = Conversation()
+        for number in range(1, 61):
+            who: Who = "user" if number % 2 else "assistant"
+            chat.turns.append(Turn(number, who, f"turn number {number}.", "stop"))
+        d.app.talk.open(chat)
+        await d.sees("turn number 60.")
+        for _ in range(60):
+            await d.pilot.press("pageup")
+            await d.pilot.pause()
+            if "turn number 1." in d.shown:
+                break
+        await d.sees("turn number 1.")
+        assert len(d.app.query("Question, Answer")) <= 24
+        await d.pilot.press("end")
+        await d.sees("turn number 60.")
+        await d.ask("more")
+        await d.answered(62)
+        await d.sees("And so it went home.")
