@@ -62,15 +62,16 @@ class Program:
     def _load(self, job: Load) -> Iterator[Event]:
         yield Progress("load", job.model or "embedded pair", 0, 1, "models")
         # The old pair goes first: two 8B models at once would not fit most machines.
-        self._pair = self._context = self._loaded = None
+        self._pair = self._context = self._loaded = self._costs = None
         mx.clear_cache()
-        self._pair, self._loaded = load_pair(job), job
-        self._context = Context(self._pair)
-        verdict = yield from prepare(self._pair, job.verify)
-        self._costs = measure_costs(self._pair)
-        if verdict is not None and self._costs is not None:
-            verdict = with_costs(verdict, self._costs)
-        yield Loaded(self._pair.info, verdict)
+        pair = load_pair(job)
+        verdict = yield from prepare(pair, job.verify)
+        costs = measure_costs(pair)
+        if verdict is not None and costs is not None:
+            verdict = with_costs(verdict, costs)
+        # Only now: a load that failed leaves nothing to answer with, least of all untested.
+        self._pair, self._context, self._costs, self._loaded = pair, Context(pair), costs, job
+        yield Loaded(pair.info, verdict)
 
     def _bench(self, job: Bench, cancelled: Cancelled) -> Iterator[Event]:
         request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
@@ -99,7 +100,7 @@ class Program:
                 yield event
                 continue
             stats = stats.add(event)
-            if event.index == 0:
+            if event.index == 0 and event.kept:
                 stats = replace(stats, time_to_first_token=time.perf_counter() - begun)
             finish = event.finish or finish
             yield Stepped(event)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from dfly_core import __version__
 from dfly_core.records.commands import Cancel, Close, Command, Job
-from dfly_core.records.errors import Busy, DflyError
+from dfly_core.records.errors import Busy, DflyError, import_fault
 from dfly_core.records.events import CLOSING, PROTOCOL, Event, Failed, Hello
 from dfly_core.records.visible import one_line
 from dfly_core.records.wire import Envelope, WireError, decode, encode
@@ -39,17 +39,20 @@ class Worker:
         threading.Thread(target=self._read, daemon=True, name="commands").start()
         program = None
         while (item := self._jobs.get()) is not None:
-            # MLX is imported with the first job, after the Hello: the app paints meanwhile.
-            if program is None:
-                from dfly_core.jobs import Program
-
-                program = Program()
             number, job = item
             try:
+                # MLX is imported with the first job, after the Hello: the app paints meanwhile.
+                if program is None:
+                    from dfly_core.jobs import Program
+
+                    program = Program()
                 for event in program.run(job, lambda n=number: n in self._cancelled):  # type: ignore[misc]
                     self._say(number, event)
             except DflyError as error:
                 self._fail(number, error.kind, error.what, error.remedy)
+            except ImportError as error:
+                fault = import_fault(error)
+                self._fail(number, fault.kind, fault.what, fault.remedy)
             except Exception as error:  # noqa: BLE001  a job's fault must not end the engine
                 self._fail(
                     number,
@@ -70,8 +73,9 @@ class Worker:
     def _take(self, envelope: Envelope) -> None:
         body: Command | Event = envelope.body
         if isinstance(body, Cancel):
-            self._cancelled.add(body.target)
+            self._cancel(body.target)
         elif isinstance(body, Close):
+            self._cancel(self._running)
             self._jobs.put(None)
         elif isinstance(body, Job):
             with self._state:
@@ -82,9 +86,15 @@ class Worker:
                 self._jobs.put((envelope.job, body))
             else:
                 error = Busy(f"job {busy} is running", "wait for it or stop it")
-                self._say(envelope.job, Failed(error.kind, error.what, error.remedy))
+                self._write(envelope.job, Failed(error.kind, error.what, error.remedy))
         else:
             raise WireError(f"{type(body).__name__} is no command")
+
+    def _cancel(self, job: int | None) -> None:
+        with self._state:
+            # Of another job's number nothing is kept: it is over, or was never sent.
+            if job is not None and job == self._running:
+                self._cancelled.add(job)
 
     def _fail(self, number: int, kind: str, what: str, remedy: str) -> None:
         detail = traceback.format_exc()
@@ -98,6 +108,9 @@ class Worker:
                 if self._running == job:
                     self._running = None
                 self._cancelled.discard(job)
+        self._write(job, event)
+
+    def _write(self, job: int, event: Event) -> None:
         try:
             with self._writing:
                 self._events.write(encode(job, event))

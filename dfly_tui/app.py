@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import time
 from collections.abc import Iterable
@@ -21,12 +22,15 @@ from textual.theme import Theme
 from dfly_core.records.commands import Load
 from dfly_core.records.events import Event, Failed, Loaded, Progress
 from dfly_core.records.loaded import VerifyMode
+from dfly_core.records.visible import one_line
 from dfly_tui.commands import applying
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
 from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
+from dfly_tui.state.models import short_name
 from dfly_tui.state.panel import PanelState
+from dfly_tui.state.progress import doing
 from dfly_tui.state.settings import load_settings, save_settings
 from dfly_tui.state.store import Store
 from dfly_tui.talk import Talk
@@ -155,6 +159,8 @@ class DflyApp(ScreenActions):
             self.desk.start()
         self._load_pair()
         self._plan_tick(_TICK)
+        # What was imported stays: without this, full collections walk it while keys wait.
+        self.call_after_refresh(gc.freeze)
 
     def _keep_theme(self, theme: Theme) -> None:
         if theme.name != self.settings.theme:
@@ -185,8 +191,8 @@ class DflyApp(ScreenActions):
             return self._doing or "starting the engine"
         if pair.embedded:
             return "embedded pair" if pair.draft else "embedded target alone"
-        name = Path(pair.model).name
-        return f"{name} + {Path(pair.draft).name}" if pair.draft else f"{name}, alone"
+        name = short_name(pair.model)
+        return f"{name} + {short_name(pair.draft)}" if pair.draft else f"{name}, alone"
 
     @property
     def loaded(self) -> Load:
@@ -218,16 +224,18 @@ class DflyApp(ScreenActions):
         """Events of loading."""
         for event in events:
             if isinstance(event, Progress):
-                self._doing = f"loading {event.item}" if event.item else "loading"
+                self._doing = one_line(doing(event), 60)
             elif isinstance(event, Loaded):
                 self._doing = ""
                 self.panel.pair, self.panel.verdict = event.pair, event.verdict
+                self.chat_screen.welcome.show_bigger(event.pair.embedded)
                 self._remember_pair(event)
                 self._send_waiting()
             elif isinstance(event, Failed):
                 self._doing = "no pair loaded"
                 words = f"{event.what}: {event.remedy}" if event.remedy else event.what
-                self.chat_screen.trouble(words)
+                detail = f"\n{event.detail}" if self.start.debug and event.detail else ""
+                self.chat_screen.trouble(f"{words}. F6 chooses another pair{detail}")
         self.chat_screen.show_head()
         self.chat_screen.dirty()
 

@@ -31,9 +31,13 @@ class ChatActions(App[int]):
     @property
     def options(self) -> GenerateOptions:
         """How answers are to be made."""
-        chosen = self.settings
+        chosen, pair = self.settings, self.talk.panel.pair
+        width = chosen.width
+        if width is None and pair is not None and pair.embedded and pair.draft:
+            # The embedded pair is there to show drafting, also where it does not pay.
+            width = pair.block_size - 1
         return GenerateOptions(
-            max_tokens=chosen.max_tokens, width=chosen.width, temperature=chosen.temperature
+            max_tokens=chosen.max_tokens, width=width, temperature=chosen.temperature
         )
 
     def say_line(self, words: str, serious: bool = False) -> None:
@@ -42,7 +46,7 @@ class ChatActions(App[int]):
 
     def _free(self) -> bool:
         if self.desk.busy:
-            self.say_line(f"One thing at a time: the {self.desk.busy} still runs")
+            self.say_line(self.desk.busy_words)
         return not self.desk.busy
 
     def action_new_chat(self) -> None:
@@ -56,8 +60,11 @@ class ChatActions(App[int]):
         self.talk.stop()
 
     def action_edit_last(self) -> None:
-        """Take the last message back into the composer."""
-        question = self.talk.chat.last("user")
+        """Take a message back into the composer: the last one, pressed again the one before."""
+        asked = [turn for turn in self.talk.chat.turns if turn.who == "user"]
+        editing = self.chat_screen.editing
+        before = [turn for turn in asked if editing is not None and turn.number < editing.number]
+        question = before[-1] if before else asked[-1] if asked else None
         if question is not None and self._free():
             self.chat_screen.edit(question)
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from dfly_core import __version__
-from dfly_core.records.commands import Load
+from dfly_core.records.commands import GenerateOptions, Load
+from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
+from dfly_tui.state.conversation import Conversation
 from dfly_tui.state.places import data_dir
+from dfly_tui.state.settings import load_settings
+from dfly_tui.state.store import Store
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,6 +28,10 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--no-draft", action="store_true", help="the target alone")
     top.add_argument("--verify", choices=("exact", "fast", "auto"), help="how drafts are checked")
     top.add_argument("--prompt", metavar="TEXT", default="", help="ask this at once")
+    top.add_argument(
+        "--resume", metavar="N", nargs="?", const="last", help="open the last chat, or number N"
+    )
+    top.add_argument("--plain", action="store_true", help="line mode: for screen readers and pipes")
     top.add_argument("--debug", action="store_true", help="show tracebacks")
     return top
 
@@ -30,26 +39,70 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None, worker: Sequence[str] = WORKER) -> int:
     """Run the app; returns the exit code."""
     args = parser().parse_args(argv)
+    data = data_dir()
+    number, fault = _resumed(args.resume, data)
+    if fault:
+        sys.stderr.write(f"dfly-tui: {fault}\n")
+        return 2
+    if args.plain:
+        return _plain(args, worker, data, number)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stderr.write("dfly-tui: this is no terminal: use --plain, or dfly-mlx generate\n")
         return 2
-    data = data_dir()
     engine = Engine(data / "engine.log", worker)
-    load = None
-    if args.model or args.draft or args.no_draft or args.verify:
-        load = Load(args.model, args.draft, args.no_draft, args.verify or "exact")
     try:
         # The engine starts while the screen is being imported and painted.
         engine.start()
         from dfly_tui.app import DflyApp, Start
 
-        app = DflyApp(engine, Start(data, load, args.prompt, debug=args.debug))
+        app = DflyApp(engine, Start(data, _load(args), args.prompt, number, args.debug))
         app.run()
         return app.return_code or 0
     except OSError as error:
         sys.stderr.write(f"dfly-tui: {error}\n")
         return 1
     finally:
+        engine.end()
+
+
+def _load(args: argparse.Namespace) -> Load | None:
+    """What the command line asks to load; None leaves it to the settings."""
+    if args.model or args.draft or args.no_draft or args.verify:
+        return Load(args.model, args.draft, args.no_draft, args.verify or "exact")
+    return None
+
+
+def _resumed(asked: str | None, data: Path) -> tuple[int | None, str]:
+    """The chat to open, or why there is none."""
+    if asked is None:
+        return None, ""
+    store = Store(data / "chats")
+    known = store.numbers()
+    if asked == "last":
+        return store.latest(), "" if known else "there is no chat to resume yet: start without it"
+    if asked.isdigit() and int(asked) in known:
+        return int(asked), ""
+    return None, f"there is no chat {one_line(asked, 40)}: /chats in the app lists them"
+
+
+def _plain(args: argparse.Namespace, worker: Sequence[str], data: Path, number: int | None) -> int:
+    from dfly_tui.plain import Plain
+
+    settings, _ = load_settings(data / "settings.json")
+    chat = Conversation(system=settings.system)
+    if number is not None:
+        chat = Store(data / "chats").load(number)
+    options = GenerateOptions(settings.max_tokens, settings.width, settings.temperature)
+    load = _load(args) or Load(settings.model, settings.draft, settings.no_draft)
+    engine = Engine(data / "engine.log", worker)
+    plain = Plain(engine, load, options, data / "chats", chat)
+    try:
+        return plain.run(args.prompt)
+    except OSError as error:
+        sys.stderr.write(f"dfly-tui: {error}\n")
+        return 1
+    finally:
+        plain.talk.close()
         engine.end()
 
 

@@ -37,6 +37,13 @@ class Desk:
         """What runs now ("answer", "benchmark"...), or nothing."""
         return self._what
 
+    @property
+    def busy_words(self) -> str:
+        """Why nothing else can be asked for now."""
+        if self._what == "load":
+            return "The pair is still loading: a moment"
+        return f"One thing at a time: the {self._what} still runs"
+
     def start(self) -> None:
         """Start the engine, or start it again."""
         self.greeted, self.gone, self.fault = False, None, ""

@@ -70,11 +70,10 @@ class ScreenActions(ChatActions):
         from dfly_tui.screens.models import ModelsScreen
 
         def chosen(load: Load | None) -> None:
-            if load is not None:
+            if load is not None and self._free():
                 self.load(load)
 
-        if self._free():
-            self.push_screen(ModelsScreen(), chosen)
+        self.push_screen(ModelsScreen(), chosen)
 
     def action_settings(self) -> None:
         """Change what is kept."""
@@ -86,12 +85,10 @@ class ScreenActions(ChatActions):
         """Convert a drafter checkpoint."""
         from dfly_tui.screens.convert import ConvertScreen
 
-        if self._free():
-            self.push_screen(ConvertScreen())
+        self.push_screen(ConvertScreen())
 
     def action_bench(self) -> None:
         """Measure parity and speed."""
         from dfly_tui.screens.bench import BenchScreen
 
-        if self._free():
-            self.push_screen(BenchScreen())
+        self.push_screen(BenchScreen())

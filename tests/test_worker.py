@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from dfly_core.records.commands import (
+    Bench,
     Cancel,
     Close,
     Command,
@@ -19,7 +21,21 @@ from dfly_core.records.commands import (
     Load,
     Message,
 )
-from dfly_core.records.events import CLOSING, Event, Failed, Generated, Hello, Loaded, Stepped
+from dfly_core.records.events import (
+    CLOSING,
+    Benchmarked,
+    Event,
+    Examined,
+    Failed,
+    Generated,
+    Hello,
+    Loaded,
+    Progress,
+    Rowed,
+    Stepped,
+)
+from dfly_core.records.page import page_lines
+from dfly_core.records.report import cells
 from dfly_core.records.wire import Envelope, decode, encode
 
 
@@ -112,6 +128,27 @@ def test_a_fault_ends_the_job_and_not_the_worker(loaded: Child) -> None:
     assert isinstance(loaded.until_end(8)[-1], Generated)
 
 
+def test_benchmark_and_doctor_run_on_the_pair_that_is_loaded(loaded: Child, tmp_path: Path) -> None:
+    prompts = tmp_path / "p.jsonl"
+    prompts.write_text('{"id": "a", "prompt": "Hello!"}\n')
+    output = str(tmp_path / "b.json")
+    loaded.say(20, Bench(output, prompts=str(prompts), trials=1, max_tokens=8))
+    *events, last = loaded.until_end(20)
+    assert isinstance(last, Benchmarked)
+    assert (last.path, last.published, last.withheld, last.left) == (output, 1, 0, 0)
+    (row,) = [event.row for event in events if isinstance(event, Rowed)]
+    assert cells(row)[-1] == "equal"
+    stages = {event.stage for event in events if isinstance(event, Progress)}
+    assert stages == {"bench"}  # nothing was loaded again
+    loaded.say(21, Doctor(context=500))
+    examined = loaded.until_end(21)[-1]
+    assert isinstance(examined, Examined)
+    assert examined.healthy
+    assert "all well" in page_lines(examined.page)[0]
+    loaded.say(22, ask("Hello", max_tokens=3))
+    assert isinstance(loaded.until_end(22)[-1], Generated)
+
+
 def test_nothing_is_loaded_before_a_load() -> None:
     child = start()
     child.hear()
@@ -148,3 +185,49 @@ def test_what_others_print_does_not_reach_the_stream() -> None:
     child.say(9, Doctor())
     assert isinstance(child.until_end(9)[-1], CLOSING)
     child.process.kill()
+
+
+def test_a_cancel_of_no_running_job_cancels_nothing(loaded: Child) -> None:
+    loaded.say(20, Cancel(21))
+    loaded.say(21, ask("Hello", max_tokens=3))
+    done = loaded.until_end(21)[-1]
+    assert isinstance(done, Generated)
+    assert done.finish != "cancelled"
+
+
+def test_a_line_nested_without_end_does_not_end_the_reader(loaded: Child) -> None:
+    assert loaded.process.stdin is not None
+    loaded.process.stdin.write(b"[" * 100_000 + b"\n")
+    loaded.process.stdin.flush()
+    wire = loaded.hear().body
+    assert isinstance(wire, Failed)
+    assert wire.kind == "wire"
+    loaded.say(23, ask("Hello", max_tokens=3))
+    assert isinstance(loaded.until_end(23)[-1], Generated)
+
+
+def test_a_close_stops_the_running_job_and_then_the_process() -> None:
+    child = start()
+    child.hear()
+    child.say(1, Load())
+    child.until_end(1)
+    child.say(2, ask("Tell me a story.", max_tokens=1900))
+    child.hear()
+    child.say(3, Close())
+    done = child.until_end(2)[-1]
+    assert isinstance(done, Generated)
+    assert child.process.wait(timeout=10) == 0
+
+
+def test_an_engine_that_cannot_be_imported_fails_the_job_and_not_the_worker() -> None:
+    child = start("-c", "import sys; sys.modules['mlx'] = None\n"
+                  "import dfly_core.worker as w; w.main()")  # fmt: skip
+    child.hear()
+    for job in (1, 2):
+        child.say(job, Load())
+        failed = child.until_end(job)[-1]
+        assert isinstance(failed, Failed)
+        assert failed.what.startswith("the engine can't be imported (No module named 'mlx.core'")
+        assert "pip install" in failed.remedy
+    child.say(3, Close())
+    assert child.process.wait(timeout=10) == 0

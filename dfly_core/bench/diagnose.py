@@ -33,7 +33,7 @@ def diagnose(pair: Pair, prompt: Sequence[int], expected: Run, got: Run, trial: 
     gap = None if values[0] is None or values[1] is None else values[0] - values[1]
     step = None if at is None else got.steps[at]
     texts = tuple("(the end)" if id is None else pair.decode([id]) for id in (right, wrong))
-    route = _route(pair, step)
+    route = _route(pair, step, any(step_.is_cycle for step_ in got.steps[:at]))
     return Withheld(
         trial=trial,
         index=index,
@@ -49,7 +49,7 @@ def diagnose(pair: Pair, prompt: Sequence[int], expected: Run, got: Run, trial: 
         words=(
             f"token {index} is {texts[0]!r} one at a time and {texts[1]!r} by {route}"
             + (f", step {at}, slot {slot}" if at is not None else "")
-            + (f"; their logits are {values[0]:.6g} and {values[1]:.6g}" if gap is not None else "")
+            + (f"; their logits are {values[0]:.9g} and {values[1]:.9g}" if gap is not None else "")
         ),
     )
 
@@ -78,9 +78,9 @@ def _chosen(steps: Sequence[Step], index: int) -> tuple[int | None, int | None, 
     return None, None, None
 
 
-def _route(pair: Pair, step: Step | None) -> str:
+def _route(pair: Pair, step: Step | None, after_blocks: bool) -> str:
     if step is None or not step.is_cycle:
-        return "a single row"
+        return "a single row" + (" over what blocks had written" if after_blocks else "")
     verdict, rows = pair.verdict, step.width + 1
     if verdict is None:
         return f"a block of {rows} rows as it comes"

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import NoReturn, get_args
 
 from dfly_core.records.commands import Load
-from dfly_core.records.errors import EXIT_USAGE, Usage
+from dfly_core.records.errors import EXIT_USAGE, Unavailable, Usage
 from dfly_core.records.loaded import VerifyMode
+from dfly_core.records.visible import one_line
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -20,7 +21,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the fault and its remedy; exit 2."""
-        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        print(f"{self.prog}: {one_line(message)} (see {self.prog} --help)", file=sys.stderr)
         sys.exit(EXIT_USAGE)
 
 
@@ -51,6 +52,18 @@ def load_request(args: argparse.Namespace) -> Load:
     if args.no_draft and args.draft:
         raise Usage("--draft and --no-draft exclude each other", "give one of them")
     return Load(args.model, args.draft, args.no_draft, args.verify, args.draft_bits)
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Write to stdout at once; raises Unavailable when it can't be, BrokenPipeError as it is."""
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unavailable(
+            f"stdout can't be written ({error.strerror})", "make room, or send it elsewhere"
+        ) from error
 
 
 @contextmanager

@@ -6,10 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request
 from dfly_core.records.commands import Bench
@@ -23,6 +20,10 @@ from dfly_core.records.errors import (
 from dfly_core.records.events import Benchmarked, Progress, Rowed
 from dfly_core.records.report import HEADINGS, by_category, cells, markdown, why_withheld
 from dfly_core.records.visible import one_line
+
+if TYPE_CHECKING:  # rich takes a while to import: not for the other subcommands
+    from rich.console import Console
+    from rich.table import Table
 
 NAME = "bench"
 HELP = "check that DFly's tokens are the target's own, and measure both"
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
         check_baseline=args.check_baseline,
         draft_bits=request.draft_bits,
     )
+    from rich.console import Console
+
     from dfly_core.jobs import Program
 
     console = Console(stderr=True)
@@ -116,6 +119,8 @@ def _show(console: Console, report: dict[str, Any]) -> None:
 
 
 def _table(title: str, rows: Sequence[Sequence[str]]) -> Table:
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left")
     for index, heading in enumerate(HEADINGS):
         table.add_column(heading, justify="left" if index in (0, len(HEADINGS) - 1) else "right")
@@ -125,6 +130,8 @@ def _table(title: str, rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _components(parts: dict[str, Any]) -> Table:
+    from rich.table import Table
+
     table = Table(title="parts of a cycle", title_justify="left")
     table.add_column("part")
     table.add_column("ms", justify="right")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Iterator
 
+from dfly_core.cli.progress import shown, size
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED
-from dfly_core.records.events import Cancelled, Converted, Event, Progress
+from dfly_core.records.events import Cancelled, Converted, Progress
 from dfly_core.records.visible import one_line
 
 NAME = "convert"
@@ -45,9 +44,7 @@ def run(args: argparse.Namespace) -> int:
         force=args.force,
     )
     (closing,) = (
-        event
-        for event in _shown(convert(command, lambda: False))
-        if not isinstance(event, Progress)
+        event for event in shown(convert(command, lambda: False)) if not isinstance(event, Progress)
     )
     if isinstance(closing, Cancelled):
         return EXIT_INTERRUPTED
@@ -59,51 +56,12 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _shown(events: Iterator[Event]) -> Iterator[Event]:
-    """Pass the events on, with progress bars on stderr where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield from events
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description:9}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[amount]}", markup=False),
-        TextColumn("{task.fields[item]}", markup=False),
-    )
-    with Bars(*columns, console=Console(stderr=True)) as bars:
-        tasks = {}
-        for event in events:
-            if isinstance(event, Progress):
-                amount, item = _amount(event), one_line(event.item, 60)
-                if event.stage not in tasks:
-                    tasks[event.stage] = bars.add_task(event.stage, amount="", item="")
-                bars.update(
-                    tasks[event.stage],
-                    completed=event.done,
-                    total=event.total,
-                    amount=amount,
-                    item=item,
-                )
-            yield event
-
-
-def _amount(event: Progress) -> str:
-    if event.unit != "bytes":
-        return f"{event.done} of {event.total} {event.unit}"
-    rate = f", {_size(int(event.rate))}/s" if event.rate else ""
-    return f"{_size(event.done)} of {_size(event.total)}{rate}"
-
-
 def _print_report(converted: Converted) -> None:
     report = converted.report
     kind = f"{report['bits']} bit" if report["bits"] else report["dtype"]
     print(
         f"{one_line(report['output'])}: {report['tensors']} tensors, {kind}, "
-        f"{_size(report['output_bytes'])} in {report['seconds']:.1f} s "
+        f"{size(report['output_bytes'])} in {report['seconds']:.1f} s "
         f"(from a {report['layout']})"
     )
     for note in report["notes"]:
@@ -118,7 +76,3 @@ def _print_report(converted: Converted) -> None:
             f"{agreement['cosine_mean']:.5f}, least {agreement['cosine_least']:.5f} "
             f"({agreement['rows']} sample rows)"
         )
-
-
-def _size(nbytes: int) -> str:
-    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 
 from dfly_core import __version__
 from dfly_core.cli.arguments import count
+from dfly_core.cli.progress import shown
 from dfly_core.preflight import preflight
 from dfly_core.records.commands import Doctor
 from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED
-from dfly_core.records.events import Examined, Progress
+from dfly_core.records.events import Examined
 from dfly_core.records.page import page_lines
-from dfly_core.records.visible import one_line, visible
+from dfly_core.records.visible import visible
 
 NAME = "doctor"
 HELP = "examine this machine and the models: what works, how exact, how fast, what to do"
@@ -43,15 +43,9 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_FAILED
     from dfly_core.jobs import Program
 
-    done = None
-    for event in Program().run(Doctor(args.model, args.draft, args.context), lambda: False):
-        if isinstance(event, Progress) and sys.stderr.isatty():
-            print(f"\r\x1b[K{one_line(event.item, 70)}", end="", file=sys.stderr, flush=True)
-        elif isinstance(event, Examined):
-            done = event
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr)
-    assert done is not None
+    command = Doctor(args.model, args.draft, args.context)
+    events = shown(Program().run(command, lambda: False))
+    (done,) = (event for event in events if isinstance(event, Examined))
     if args.json:
         print(json.dumps(done.page, ensure_ascii=False))
     else:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request
+from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request, say
+from dfly_core.cli.progress import shown
 from dfly_core.records.commands import Generate, GenerateOptions, Message
-from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Usage
+from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Unavailable, Usage
 from dfly_core.records.events import Generated, Loaded, Stepped
 from dfly_core.records.loaded import PairInfo
 from dfly_core.records.stats import Stats
@@ -37,7 +39,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--width", type=_width, default=None, metavar="N|auto",
         help="proposals to verify per cycle; 0 decodes with the target alone (auto)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=count, metavar="N", help="seed of anything drawn at random")
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T",
+        help="0 takes the likeliest token; above, tokens are drawn as the target alone would (0)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--top-p", type=float, default=1.0, metavar="P", help="draw from this much probability (1)"
+    )
+    parser.add_argument(
+        "--top-k", type=count, default=0, metavar="N", help="draw from the N likeliest; 0 all (0)"
+    )
+    parser.add_argument(
+        "--seed", type=count, metavar="N", help="the same seed draws the same text (a new one)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     parser.add_argument("--steps", metavar="FILE", help="write one JSON line per step")
 
@@ -55,22 +69,33 @@ def run(args: argparse.Namespace) -> int:
         from dfly_core.jobs import Program
 
         program = Program()
-        (loaded,) = (e for e in program.run(request, lambda: False) if isinstance(e, Loaded))
+        events = shown(program.run(request, lambda: False))
+        (loaded,) = (event for event in events if isinstance(event, Loaded))
         _introduce(loaded)
-        options = GenerateOptions(max_tokens=args.max_tokens, width=args.width, seed=args.seed)
+        options = GenerateOptions(
+            max_tokens=args.max_tokens,
+            width=args.width,
+            temperature=args.temperature,
+            top_p=args.top_p,
+            top_k=args.top_k,
+            seed=args.seed,
+        )
         steps, done = [], None
         cancelled = stack.enter_context(interruptible())
-        for event in program.run(Generate(messages, options), cancelled.is_set):
-            if isinstance(event, Stepped):
-                steps.append(event.step)
-                _show(event.step, args.json, steps_file)
-            elif isinstance(event, Generated):
-                done = event
+        try:
+            for event in program.run(Generate(messages, options), cancelled.is_set):
+                if isinstance(event, Stepped):
+                    steps.append(event.step)
+                    _show(event.step, args.json, steps_file)
+                elif isinstance(event, Generated):
+                    done = event
+        finally:
+            if steps and not args.json:
+                say("")  # what follows, a fault too, begins its own line
     assert done is not None
     if args.json:
-        print(json.dumps(as_json(loaded.pair, steps, done), ensure_ascii=False))
+        say(json.dumps(as_json(loaded.pair, steps, done)))
     else:
-        print()
         print(_summary(done.stats, done.finish), file=sys.stderr)
     return EXIT_INTERRUPTED if done.finish == "cancelled" else EXIT_DONE
 
@@ -112,8 +137,20 @@ def _messages(args: argparse.Namespace) -> tuple[Message, ...]:
             raise Usage(f"stdin is not UTF-8 ({error})", "convert it first") from error
     if not text.strip():
         raise Usage("the prompt is empty", "give --prompt TEXT, or - and text on stdin")
-    system = (Message("system", args.system),) if args.system else ()
-    return (*system, Message("user", text))
+    system = (Message("system", _as_utf8(args.system, "--system")),) if args.system else ()
+    return (*system, Message("user", _as_utf8(text, "--prompt")))
+
+
+def _as_utf8(text: str, name: str) -> str:
+    """An argument's text; where the locale could not read its bytes they are read as UTF-8."""
+    try:
+        text.encode("utf-8")
+        return text
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(text).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Usage(f"{name} is not UTF-8 ({error.reason})", "convert it first") from error
 
 
 def _open_steps(path: str | None, stack: ExitStack) -> TextIO | None:
@@ -137,14 +174,26 @@ def _introduce(loaded: Loaded) -> None:
 
 def _show(step: Step, quiet: bool, steps_file: TextIO | None) -> None:
     if steps_file:
-        steps_file.write(json.dumps(asdict(step)) + "\n")
-        steps_file.flush()
+        _write_step(step, steps_file)
     if not quiet:
-        print(visible(step.text) if sys.stdout.isatty() else step.text, end="", flush=True)
+        say(visible(step.text) if sys.stdout.isatty() else step.text, end="")
+
+
+def _write_step(step: Step, file: TextIO) -> None:
+    try:
+        file.write(json.dumps(asdict(step)) + "\n")
+        file.flush()
+    except OSError as error:
+        with suppress(OSError):
+            file.close()  # would try once more
+        raise Unavailable(
+            f"{file.name} can't be written ({error.strerror})", "make room, or name another file"
+        ) from error
 
 
 def _summary(stats: Stats, finish: str) -> str:
-    rate, mean, accepted = (
+    first, rate, mean, accepted = (
+        stats.time_to_first_token,
         stats.tokens_per_second,
         stats.mean_accepted_length,
         stats.acceptance_rate,
@@ -152,7 +201,7 @@ def _summary(stats: Stats, finish: str) -> str:
     parts = [
         f"{stats.emitted} tokens ({finish})",
         f"{rate:.1f} tokens/s" if rate else "- tokens/s",
-        f"first after {stats.time_to_first_token or 0:.2f} s",
+        f"first after {first:.2f} s" if first is not None else "first after -",
         f"{stats.cycles} cycles",
         f"mean accepted length {mean:.2f}" if mean else "mean accepted length -",
         f"acceptance {accepted:.0%}" if accepted is not None else "acceptance -",

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
 from dfly_core import __version__
 from dfly_core.cli import bench, convert, doctor, generate
 from dfly_core.cli.arguments import OneLineParser
-from dfly_core.records.errors import EXIT_FAILED, EXIT_INTERRUPTED, DflyError
+from dfly_core.records.errors import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    DflyError,
+    import_fault,
+)
 from dfly_core.records.visible import one_line
 
 SUBCOMMANDS: tuple[ModuleType, ...] = (generate, convert, bench, doctor)
@@ -32,20 +41,33 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; returns the exit code (0, 1, 2, 3 or 130, see records.errors)."""
-    args = parser().parse_args(argv)
+    _prepare_streams()
+    code = _run(parser().parse_args(argv))
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if code == EXIT_DONE and not isinstance(error, BrokenPipeError):
+            print(f"dfly-mlx: stdout can't be written ({error.strerror})", file=sys.stderr)
+        # The interpreter would try once more at its end, and complain in its own words.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or EXIT_FAILED
+    return code
+
+
+def _run(args: argparse.Namespace) -> int:
     try:
         return int(args.run(args))
-    except DflyError as error:
+    except (DflyError, ImportError) as error:
         if args.debug:
             traceback.print_exc()
-        print(f"dfly-mlx: {one_line(str(error), 2000)}", file=sys.stderr)
-        return error.exit_code
+        fault = import_fault(error) if isinstance(error, ImportError) else error
+        print(f"dfly-mlx: {one_line(str(fault), 2000)}", file=sys.stderr)
+        return fault.exit_code
     except KeyboardInterrupt:
         print("dfly-mlx: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output left: no fault of ours, and nothing to say to it.
-        sys.stderr.close()
         return EXIT_FAILED
     except Exception as error:  # noqa: BLE001  the last door: never a bare traceback
         if args.debug:
@@ -56,6 +78,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return EXIT_FAILED
+
+
+def _prepare_streams() -> None:
+    """Closed standard streams become empty ones; what stdout can't encode is written escaped."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -34,18 +34,16 @@ def compare_quantised(
 ) -> Iterator[Progress]:
     """Fill `found` with {rows, cosine_mean, cosine_least} over corrected hidden rows 1..K-1."""
     outputs = read_safetensors(folder / WEIGHTS)
-    states = []
-    for done, (word, rows) in enumerate(
-        (
-            ("unquantised", lambda item: _plain_rows(item)),
-            ("quantised", lambda item: _quantised_rows(item, outputs, plan.bits or 0)),
-        )
-    ):
-        yield Progress("compare", word, done, 2, "passes")
-        weights = {item.name: _stopping(rows(item), cancelled) for item in plan.items}
-        states.append(_hidden(plan.config, weights))
+    yield Progress("compare", "unquantised", 0, 2, "passes")
+    plain = {item.name: _stopping(plain_rows(item), cancelled) for item in plan.items}
+    one = sample_hidden(streamed_drafter(plan.config, plain))
+    yield Progress("compare", "quantised", 1, 2, "passes")
+    packed = {
+        item.name: _stopping(quantised_rows(item, outputs, plan.bits or 0), cancelled)
+        for item in plan.items
+    }
+    other = sample_hidden(streamed_drafter(plan.config, packed))
     yield Progress("compare", "quantised", 2, 2, "passes")
-    one, other = states
     norms = mx.linalg.norm(one, axis=-1) * mx.linalg.norm(other, axis=-1)
     cosines = (one * other).sum(axis=-1) / norms
     found |= {
@@ -71,10 +69,9 @@ class _Streamed:
         return mx.concatenate(out, axis=-1)
 
 
-def _hidden(config: DrafterConfig, weights: dict[str, Rows]) -> mx.array:
-    """Corrected hidden rows (K-1, D) on the sample states."""
-    drafter = Drafter(config)
-    _stream(drafter, config, weights)
+def sample_hidden(drafter: Drafter) -> mx.array:
+    """Corrected hidden rows (K-1, D) of a float32 drafter on the sample states."""
+    config = drafter.config
     hidden, rows = config.hidden_size, config.block_size
     keys = mx.random.split(mx.random.key(SEED), 3)
     taps = mx.random.normal((config.taps, 1, CONTEXT_ROWS, hidden), key=keys[0])
@@ -91,7 +88,9 @@ def _hidden(config: DrafterConfig, weights: dict[str, Rows]) -> mx.array:
     return out[0]
 
 
-def _stream(drafter: Drafter, config: DrafterConfig, weights: dict[str, Rows]) -> None:
+def streamed_drafter(config: DrafterConfig, weights: dict[str, Rows]) -> Drafter:
+    """A float32 drafter whose matrices stay in the file."""
+    drafter = Drafter(config)
     vectors = [
         (name, mx.concatenate(list(rows())))
         for name, rows in weights.items()
@@ -102,6 +101,7 @@ def _stream(drafter: Drafter, config: DrafterConfig, weights: dict[str, Rows]) -
         if isinstance(module, nn.Linear):
             owner, name = _owner(drafter, path)
             setattr(owner, name, _linear(path, config, weights))
+    return drafter
 
 
 def _linear(path: str, config: DrafterConfig, weights: dict[str, Rows]) -> _Streamed:
@@ -123,7 +123,9 @@ def _owner(module: Any, path: str) -> tuple[Any, str]:
     return module, name
 
 
-def _plain_rows(item: Item) -> Rows:
+def plain_rows(item: Item) -> Rows:
+    """A tensor as it stands in the source."""
+
     def rows() -> Iterator[mx.array]:
         for block in blocks(item.stored):
             yield from_bits(cast(block, item.stored.dtype, "F32"), "F32")
@@ -131,9 +133,10 @@ def _plain_rows(item: Item) -> Rows:
     return rows
 
 
-def _quantised_rows(item: Item, outputs: dict[str, StoredTensor], bits: int) -> Rows:
+def quantised_rows(item: Item, outputs: dict[str, StoredTensor], bits: int) -> Rows:
+    """A tensor as it was written, dequantised."""
     if not item.quantised:
-        return _plain_rows(item)
+        return plain_rows(item)
     stem = item.name.removesuffix("weight")
 
     def rows() -> Iterator[mx.array]:

@@ -36,17 +36,26 @@ def model_card(plan: Plan, report: dict[str, Any]) -> str:
         *(_row(f"`{f['name']}`", f["bytes"], f["sha256"]) for f in report["files"]),
         "",
         *(f"- {note}" for note in plan.notes),
+        *_quantised(report),
+        "",
+        "## Checksums",
+        "",
+        "CRC-32 of each tensor's bytes, as they were read back from the finished file.",
+        "",
+        "| tensor | CRC-32 |",
+        "|---|---|",
+        *(_row(name, f"{crc:08x}") for name, crc in report["checksums"].items()),
     ]
-    if report["errors"]:
-        lines += _errors(report)
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _row(*cells: object) -> str:
-    return f"| {' | '.join(str(cell) for cell in cells)} |"
+    return f"| {' | '.join('-' if cell is None else str(cell) for cell in cells)} |"
 
 
-def _errors(report: dict[str, Any]) -> list[str]:
+def _quantised(report: dict[str, Any]) -> list[str]:
+    if not report["errors"]:
+        return []
     lines = [
         "",
         "## What quantising changed",

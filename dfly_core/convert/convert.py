@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import time
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.convert.card import model_card
-from dfly_core.convert.follow import Hasher, Syncer
 from dfly_core.convert.plan import (
     CARD,
     CONFIG,
@@ -23,12 +23,17 @@ from dfly_core.convert.plan import (
 )
 from dfly_core.convert.source import Source, find_source
 from dfly_core.convert.staging import Staging, clear_leftovers, sync, writing
-from dfly_core.convert.write import Stopped, Written, verify_weights, write_weights
+from dfly_core.convert.stored import BLOCK_BYTES, map_bytes
+from dfly_core.convert.write import Stopped, Written, write_weights
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_REVISION
 from dfly_core.model.locate import HUB_ID
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import Missing, Usage
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
+
+# The hash of 2 GB takes longer than the rest of a plain conversion. Those tensors have the
+# checksums of their own, and a source from the hub is known by its hash.
+HASHED_BYTES = 1 << 30
 
 
 def convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]:
@@ -55,8 +60,9 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
     yield Progress("check", str(output), len(plan.items), len(plan.items), "tensors")
     written = Written()
     with Staging(output) as staging:
-        yield from _weights(plan, staging.folder, cancelled, written)
-        report = _report(plan, written)
+        yield from write_weights(plan, staging.folder, cancelled, written)
+        _write_config(plan, staging.folder)
+        report = _report(plan, written, staging.folder)
         if plan.bits is not None:
             # Imports the drafter, and with it mlx-lm and transformers: seconds, for this alone.
             from dfly_core.convert.agreement import compare_quantised
@@ -64,25 +70,11 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
             agreed: dict[str, Any] = {}
             report["agreement"] = agreed
             yield from compare_quantised(plan, staging.folder, cancelled, agreed)
-        _write_small_files(plan, staging.folder, report)
+        _write_card(plan, staging.folder, report)
         if cancelled():
             raise Stopped
         staging.publish(plan.replace)
     yield Converted(report | {"seconds": round(time.monotonic() - start, 3)})
-
-
-def _weights(
-    plan: Plan, folder: Path, cancelled: Callable[[], bool], written: Written
-) -> Iterator[Event]:
-    """Write, sync, hash and read back the weights file."""
-    path = folder / WEIGHTS
-    with Hasher(path) as hasher, Syncer(path) as syncer:
-        yield from write_weights(plan, folder, cancelled, written, (hasher, syncer))
-        yield from verify_weights(plan, folder, cancelled, written)
-        with writing(plan.output):
-            syncer.wait()
-            hasher.wait()
-        written.sha256 = hasher.hexdigest()
 
 
 def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event, None, Source]:
@@ -105,19 +97,36 @@ def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event,
     return fetched.source
 
 
-def _write_small_files(plan: Plan, folder: Path, report: dict[str, Any]) -> None:
+def _write_config(plan: Plan, folder: Path) -> None:
     with writing(plan.output):
         text = json.dumps(mlx_config(plan), indent=2, ensure_ascii=False) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
         for licence in plan.source.licences:
             shutil.copyfile(licence, folder / licence.name)
+
+
+def _write_card(plan: Plan, folder: Path, report: dict[str, Any]) -> None:
+    with writing(plan.output):
         (folder / CARD).write_text(model_card(plan, report), encoding="utf-8")
         for path in folder.iterdir():
-            sync(path)
+            if path.name != WEIGHTS:
+                sync(path)
 
 
-def _report(plan: Plan, written: Written) -> dict[str, Any]:
-    source = plan.source
+def _file(path: Path, known: str | None = None) -> dict[str, Any]:
+    """Name, size and SHA-256 of a file, the last only where it does not take long."""
+    size = path.stat().st_size
+    sha256 = known
+    if known is None and size <= HASHED_BYTES:
+        found = hashlib.sha256()
+        for first in range(0, size, BLOCK_BYTES):
+            found.update(map_bytes(path, first, min(BLOCK_BYTES, size - first)).data)
+        sha256 = found.hexdigest()
+    return {"name": path.name, "bytes": size, "sha256": sha256}
+
+
+def _report(plan: Plan, written: Written, folder: Path) -> dict[str, Any]:
+    source, known = plan.source, plan.source.hashes or {}
     return {
         "output": str(plan.output),
         "source": str(source.folder),
@@ -131,17 +140,9 @@ def _report(plan: Plan, written: Written) -> dict[str, Any]:
         "dropped": list(plan.dropped),
         "ignored": list(plan.ignored),
         "notes": list(plan.notes),
-        "source_files": [
-            {
-                "name": path.name,
-                "bytes": path.stat().st_size,
-                "sha256": (source.hashes or {}).get(path.name, "not computed"),
-            }
-            for path in source.files
-        ],
-        "files": [
-            {"name": WEIGHTS, "bytes": written.nbytes, "sha256": written.sha256},
-        ],
+        "source_files": [_file(path, known.get(path.name)) for path in source.files],
+        "files": [_file(path) for path in sorted(folder.iterdir())],
+        "checksums": written.checksums,
         "errors": [
             {"name": name, "relative": error.relative, "largest": error.largest}
             for name, error in written.errors.items()

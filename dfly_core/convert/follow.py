@@ -1,125 +1,122 @@
-"""Threads that follow a file while it is written: one hashes it, one has it on the disk.
-
-Both wait for other parts of the machine while the writer works (hashing has a core of its own
-and releases the interpreter, syncing waits for the disk), so neither adds to the time it takes.
-"""
+"""Syncs a file and reads it back while the rest of it is still being written."""
 
 from __future__ import annotations
 
-import hashlib
 import os
+import queue
 import threading
-from io import RawIOBase
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from dfly_core.convert.staging import sync
+from dfly_core.convert.stored import BLOCK_BYTES, map_bytes
+from dfly_core.records.errors import DflyError
 
-Self = TypeVar("Self", bound="Follower")  # typing has its own from Python 3.11 on
+STRIDE_BYTES = 128 << 20  # a sync costs the disk some milliseconds, however little it has to do
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A tensor's bytes in a file, and the CRC-32 they must have."""
+
+    name: str
+    start: int
+    nbytes: int
+    checksum: int
 
 
 class Follower:
-    """Follows a file as far as `written` says; subclasses say what is done with each stretch.
+    """Takes finished tensors, has them on the disk, then reads each back.
 
-    Nothing is opened before the first `written`. Leaving the `with` block drops the rest.
+    Syncing waits for the disk and checking releases the interpreter, so each has a thread and
+    goes on beside the writing; done afterwards they took as long again. Leaving the `with`
+    block drops the rest.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._ready, self._over, self._dropped = 0, False, False
-        self._change = threading.Condition()
-        self._error: OSError | None = None
-        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
-        self._thread.start()
+        self._written: queue.SimpleQueue[Stretch | None] = queue.SimpleQueue()
+        self._synced: queue.SimpleQueue[Stretch | None] = queue.SimpleQueue()
+        self._dropped = False
+        self.checked = 0
+        self.wrong: str | None = None
+        self._error: OSError | DflyError | None = None
+        self._threads = [
+            threading.Thread(target=self._run, args=(work,), name="follower", daemon=True)
+            for work in (self._sync, self._check)
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    def __enter__(self: Self) -> Self:
+    def __enter__(self) -> Follower:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._change:
-            self._dropped = True
-            self._change.notify()
-        self._thread.join()
+        self._dropped = True
+        self.end()
+        for thread in self._threads:
+            thread.join()
 
-    def written(self, position: int) -> None:
-        """Everything before `position` has its final content."""
-        with self._change:
-            self._ready = position
-            self._change.notify()
+    def add(self, stretch: Stretch) -> None:
+        """These bytes are written, and stay as they are."""
+        self._written.put(stretch)
 
     def end(self) -> None:
-        """The file is complete; returns at once."""
-        with self._change:
-            self._over = True
-            self._change.notify()
+        """Nothing is written any more; returns at once."""
+        self._written.put(None)
 
-    def wait(self) -> None:
-        """Wait until all is done, after `end`; raises the OSError met on the way."""
-        self._thread.join()
+    def wait(self, seconds: float) -> bool:
+        """Whether everything added before `end` was synced and checked; waits for it a while.
+
+        Then `wrong` names the first tensor with other bytes than were written, if any, and
+        `checked` counts bytes. Raises the OSError or DflyError met on the way.
+        """
+        self._threads[-1].join(seconds)
+        if self._threads[-1].is_alive():
+            return False
         if self._error is not None:
             raise self._error
+        return True
 
-    def _run(self) -> None:
+    def _run(self, work: Callable[[], None]) -> None:
         try:
-            position = 0
-            if (ready := self._wait(0)) == 0:
-                return
-            with self._path.open("rb", buffering=0) as file:
-                while ready > position:
-                    self._take(file, position, ready)
-                    position, ready = ready, self._wait(ready)
-            if not self._dropped:
-                self._finish()
-        except OSError as error:
+            work()
+        except (OSError, DflyError) as error:
             self._error = error
+        finally:
+            self._synced.put(None)
 
-    def _wait(self, position: int) -> int:
-        """How far the file is written, once that is beyond `position`; `position` at the end."""
-        with self._change:
-            self._change.wait_for(lambda: self._dropped or self._over or self._ready > position)
-            return position if self._dropped else self._ready
+    def _sync(self) -> None:
+        waiting: list[Stretch] = []
+        while (stretch := self._written.get()) is not None and not self._dropped:
+            waiting.append(stretch)
+            if sum(one.nbytes for one in waiting) >= STRIDE_BYTES:
+                with self._path.open("rb") as file:
+                    os.fsync(file.fileno())
+                self._pass_on(waiting)
+                waiting = []
+        if not self._dropped:
+            sync(self._path)
+            self._pass_on(waiting)
 
-    def _take(self, file: RawIOBase, position: int, ready: int) -> None:
-        raise NotImplementedError
+    def _pass_on(self, stretches: list[Stretch]) -> None:
+        for stretch in stretches:
+            self._synced.put(stretch)
 
-    def _finish(self) -> None:
-        pass
-
-
-class Hasher(Follower):
-    """SHA-256 of the bytes as they are read back from the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._hash = hashlib.sha256()
-        self._view = memoryview(bytearray(1 << 20))
-        super().__init__(path)
-
-    def hexdigest(self) -> str:
-        """The hash in hexadecimal, after `wait`."""
-        return self._hash.hexdigest()
-
-    def _take(self, file: RawIOBase, position: int, ready: int) -> None:
-        while position < ready and not self._dropped:
-            got = file.readinto(self._view[: min(len(self._view), ready - position)])
-            if not got:
-                raise OSError(0, "the file became shorter while it was written")
-            self._hash.update(self._view[:got])
-            position += got
+    def _check(self) -> None:
+        while (stretch := self._synced.get()) is not None and not self._dropped:
+            if checksum(self._path, stretch.start, stretch.nbytes) != stretch.checksum:
+                self.wrong = stretch.name
+                return
+            self.checked += stretch.nbytes
 
 
-class Syncer(Follower):
-    """Starts to sync while the file is still written, so that little is left at its end."""
-
-    STRIDE = 256 << 20
-
-    def __init__(self, path: Path) -> None:
-        self._synced = 0
-        super().__init__(path)
-
-    def _take(self, file: RawIOBase, position: int, ready: int) -> None:
-        if ready - self._synced >= self.STRIDE:
-            os.fsync(file.fileno())
-            self._synced = ready
-
-    def _finish(self) -> None:
-        sync(self._path)
+def checksum(path: Path, start: int, nbytes: int) -> int:
+    """CRC-32 of part of a file, read by memory map."""
+    found = 0
+    for first in range(0, nbytes, BLOCK_BYTES):
+        part = map_bytes(path, start + first, min(BLOCK_BYTES, nbytes - first))
+        found = zlib.crc32(part.data, found)
+    return found

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,6 +47,7 @@ from dfly_core.records.events import Progress
 _HTTP_ERROR: type[Exception] = HfHubHTTPError.__mro__[1]
 _FAULTS = (_HTTP_ERROR, OSError, HFValidationError)
 
+_SHA256, _BLOB = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{64}|[0-9a-f]{40}")
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
 
 TIMEOUT = 10.0  # seconds without a byte
@@ -65,7 +67,7 @@ class RemoteFile:
     @property
     def sha256(self) -> str | None:
         """The SHA-256 the hub states, for files it keeps apart from git."""
-        return self.blob if len(self.blob) == 64 else None
+        return self.blob if _SHA256.fullmatch(self.blob) else None
 
 
 @dataclass
@@ -88,7 +90,7 @@ def fetch(
         folder = _cached(repository, revision)
         if folder is None or _has_answered(error):
             raise hub_fault(repository, revision, error) from error
-        fetched.source = from_hub(find_source(folder), repository, folder.name, {})
+        fetched.source = _found(folder, repository)
         return
     small = [name for name in files if name == "config.json" or is_licence(name)]
     if "config.json" not in files:
@@ -99,8 +101,16 @@ def fetch(
     check_kind(read_config(folder), f"{repository}/config.json")
     weights = _weights(files, folder, repository)
     yield from _get([files[name] for name in weights], repository, commit, revision, cancelled)
-    hashes = {name: files[name].sha256 or "" for name in weights}
-    fetched.source = from_hub(find_source(folder), repository, commit, hashes)
+    fetched.source = _found(folder, repository)
+
+
+def _found(folder: Path, repository: str) -> Source:
+    """The source in a snapshot folder, which is named by its commit."""
+    source = find_source(folder)
+    # The cache names a large file's blob by its SHA-256.
+    blobs = {path.name: path.resolve().name for path in source.files}
+    hashes = {name: blob for name, blob in blobs.items() if _SHA256.fullmatch(blob)}
+    return from_hub(source, repository, folder.name, hashes)
 
 
 def _list(repository: str, revision: str) -> tuple[str, dict[str, RemoteFile]]:
@@ -110,8 +120,13 @@ def _list(repository: str, revision: str) -> tuple[str, dict[str, RemoteFile]]:
     files = {}
     for sibling in info.siblings or []:
         lfs: Any = sibling.lfs
-        blob = lfs["sha256"] if lfs else sibling.blob_id
-        files[sibling.rfilename] = RemoteFile(sibling.rfilename, sibling.size or 0, blob or "")
+        blob: str = (lfs["sha256"] if lfs else sibling.blob_id) or ""
+        if not _BLOB.fullmatch(blob):
+            raise Refused(
+                f"{constants.ENDPOINT} states no hash for {sibling.rfilename}",
+                "check HF_ENDPOINT: it must speak the hub's interface",
+            )
+        files[sibling.rfilename] = RemoteFile(sibling.rfilename, sibling.size or 0, blob)
     return info.sha or revision, files
 
 
@@ -234,7 +249,7 @@ def _download(
     with part.open("ab") as out:
         try:
             fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise Busy(f"another run is downloading {file.name}", "wait for it to end") from error
         failures, said = 0, 0.0
         while out.tell() < file.size:

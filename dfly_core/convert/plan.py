@@ -169,7 +169,7 @@ def check_output(output: Path, force: bool) -> bool:
 
 
 def _is_ours(name: str) -> bool:
-    return name in (CONFIG, WEIGHTS, CARD) or is_licence(name)
+    return name in (CONFIG, WEIGHTS, CARD, ".DS_Store") or is_licence(name)
 
 
 def _is_drafter(folder: Path) -> bool:
@@ -353,8 +353,11 @@ def _notes(
 def mlx_config(plan: Plan) -> dict[str, Any]:
     """The config.json to write: the source's, with what the MLX format adds."""
     config, written = plan.config, dict(plan.source.config)
+    before = written.get("dflash_config")
+    stated: dict[str, Any] = {**(before if isinstance(before, dict) else {}), **written}
     written.pop("auto_map", None)  # names python files that are not copied
     written.pop("quantization", None)
+    written.pop("dtype", None)  # the newer name of torch_dtype
     written |= {
         "architectures": [MLX_ARCHITECTURE],
         "head_dim": config.head_dim,
@@ -368,7 +371,10 @@ def mlx_config(plan: Plan) -> dict[str, Any]:
             "target_layer_ids": list(config.target_layer_ids),
             "mask_token_id": config.mask_token_id,
             "enable_hidden_correction": config.enable_hidden_correction,
-            "hidden_correction_intermediate_size": config.hidden_correction_intermediate_size,
+            # Null means the hidden size, and stays null, as in the published conversion.
+            "hidden_correction_intermediate_size": stated.get(
+                "hidden_correction_intermediate_size"
+            ),
         },
     }
     if plan.bits is not None:

@@ -75,23 +75,25 @@ def clear_leftovers(output: Path) -> None:
     Raises Busy while another run is at work on it.
     """
     output = output.resolve()
-    for path in sorted(_beside(output, _NEW)):
-        try:
-            lock = os.open(path, os.O_RDONLY)
-        except OSError:
-            continue  # gone in the meantime
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        except OSError as error:
-            raise Busy(f"another conversion is writing {output}", "wait for it to end") from error
-        finally:
-            os.close(lock)
-    for path in sorted(_beside(output, _OLD)):
-        if output.exists():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.rename(output)
+    with _told(output):
+        for path in sorted(_beside(output, _NEW)):
+            _clear(path, output)
+        for path in sorted(_beside(output, _OLD)):
+            if output.exists():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.rename(output)
+
+
+def _clear(path: Path, output: Path) -> None:
+    lock = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    except BlockingIOError as error:
+        raise Busy(f"another conversion is writing {output}", "wait for it to end") from error
+    finally:
+        os.close(lock)
 
 
 def sync(path: Path) -> None:

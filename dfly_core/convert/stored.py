@@ -22,7 +22,7 @@ WIDTHS = {
     "I16": 2, "U16": 2, "I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1,
 }  # fmt: skip
 FLOATS = ("BF16", "F16", "F32")
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)

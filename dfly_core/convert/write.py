@@ -1,4 +1,4 @@
-"""Writes model.safetensors block by block, and reads it back tensor by tensor."""
+"""Writes model.safetensors block by block, and has it read back tensor by tensor."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from dfly_core.convert.cast import cast, is_finite
-from dfly_core.convert.follow import Follower
+from dfly_core.convert.follow import Follower, Stretch, checksum
 from dfly_core.convert.plan import GROUP_SIZE, WEIGHTS, Item, Plan
 from dfly_core.convert.rate import Meter
 from dfly_core.convert.safefile import read_safetensors
 from dfly_core.convert.staging import writing
-from dfly_core.convert.stored import BLOCK_BYTES, WIDTHS, Bits, Region, blocks, map_bytes
-from dfly_core.records.errors import Refused, Unavailable
+from dfly_core.convert.stored import WIDTHS, Bits, Region, blocks
+from dfly_core.records.errors import DflyError, Refused, Unavailable
 from dfly_core.records.events import Progress
 
 # Linux takes the room for one large write in large pages, which it has to search for: writing
@@ -53,9 +53,8 @@ class Error:
 
 @dataclass
 class Written:
-    """What a finished weights file is: its hash, each tensor's CRC-32, quantisation errors."""
+    """What a finished weights file holds: size, each tensor's CRC-32, quantisation errors."""
 
-    sha256: str = ""
     nbytes: int = 0
     checksums: dict[str, int] = field(default_factory=dict)
     errors: dict[str, Error] = field(default_factory=dict)
@@ -77,38 +76,64 @@ class Place:
 
 
 def write_weights(
-    plan: Plan,
-    folder: Path,
-    cancelled: Callable[[], bool],
-    written: Written,
-    followers: Sequence[Follower],
+    plan: Plan, folder: Path, cancelled: Callable[[], bool], written: Written
 ) -> Iterator[Progress]:
-    """Write `folder`/model.safetensors; `written` is filled in on the way.
+    """Write, sync and read back `folder`/model.safetensors; fills in `written`.
 
-    The followers are told how far the file is final. Raises Refused naming the tensor for NaN,
-    infinity, overflow or a wrong checksum in the source, Unavailable for a full disk, Stopped
-    when cancelled.
+    Raises Refused naming the tensor for NaN, infinity, overflow or a wrong checksum in the
+    source, Unavailable for a full disk or bytes that read back differently, Stopped when
+    cancelled.
     """
+    path = folder / WEIGHTS
     meter = Meter("convert", plan.output_bytes)
     head, places = _layout(plan)
     checked: set[Region] = set()
-    with writing(plan.output), (folder / WEIGHTS).open("xb", buffering=0) as file:
-        _put(file, head, 0)
-        for item, targets in places:
-            _check_region(item, checked)
-            size, done = sum(target.nbytes for target in targets), 0
-            for amount in _write_item(plan, item, targets, file, written):
-                done += amount
-                # The three parts of a quantised tensor grow side by side.
-                if len(targets) == 1 or done == size:
-                    for follower in followers:
-                        follower.written(targets[0].start + done)
-                yield meter.advance(item.name, amount)
-                if cancelled():
-                    raise Stopped
-    for follower in followers:
-        follower.end()
-    written.nbytes = len(head) + plan.output_bytes
+    with writing(plan.output), Follower(path) as follower:
+        with path.open("xb", buffering=0) as file:
+            _put(file, head, 0)
+            for item, targets in places:
+                _check_region(item, checked)
+                for amount in _write_item(plan, item, targets, file, written):
+                    yield meter.advance(item.name, amount)
+                    if cancelled():
+                        raise Stopped
+                for place in targets:
+                    sum_of_it = written.checksums[place.name]
+                    follower.add(Stretch(place.name, place.start, place.nbytes, sum_of_it))
+        written.nbytes = len(head) + plan.output_bytes
+        yield from _verify(plan, path, follower, cancelled)
+
+
+def _verify(
+    plan: Plan, path: Path, follower: Follower, cancelled: Callable[[], bool]
+) -> Iterator[Progress]:
+    """Wait until every tensor was read back; compare the header, too."""
+    found = read_safetensors(path)
+    due = {entry[0]: entry[1:] for item in plan.items for entry in item.outputs(plan.bits)}
+    if {name: (tensor.dtype, tensor.shape) for name, tensor in found.items()} != due:
+        raise Unavailable(f"{path.name} reads back with other tensors", "convert again")
+    follower.end()
+    meter = Meter("verify", plan.output_bytes)
+    finished = False
+    while not finished:
+        finished = follower.wait(0.05)
+        if follower.wrong is not None:
+            raise _wrong(plan, follower.wrong)
+        yield meter.advance(path.name, follower.checked - meter.done)
+        if cancelled():
+            raise Stopped
+
+
+def _wrong(plan: Plan, name: str) -> DflyError:
+    """Whose fault it is that a tensor reads back with other bytes: the source's or the disk's."""
+    for item in plan.items:
+        if item.name == name and _stated(item) is not None:
+            region = item.stored.region
+            _compare(item, checksum(region.path, region.start, region.nbytes))
+    return Unavailable(
+        f"{name} reads back with other bytes than were written",
+        "check the disk, then convert again",
+    )
 
 
 def _layout(plan: Plan) -> tuple[bytes, list[tuple[Item, list[Place]]]]:
@@ -195,7 +220,7 @@ def _check_region(item: Item, checked: set[Region]) -> None:
     if item.stored.whole or region.crc is None or region in checked:
         return
     checked.add(region)
-    _compare(item, _checksum(region.path, region.start, region.nbytes))
+    _compare(item, checksum(region.path, region.start, region.nbytes))
 
 
 def _compare(item: Item, checksum: int) -> None:
@@ -207,14 +232,6 @@ def _compare(item: Item, checksum: int) -> None:
         )
 
 
-def _checksum(path: Path, start: int, nbytes: int) -> int:
-    checksum = 0
-    for first in range(0, nbytes, BLOCK_BYTES):
-        part = map_bytes(path, start + first, min(BLOCK_BYTES, nbytes - first))
-        checksum = zlib.crc32(part.data, checksum)
-    return checksum
-
-
 def _bytes(bits: Bits) -> memoryview:
     return bits.data.cast("B")
 
@@ -224,31 +241,3 @@ def _put(file: BinaryIO, data: bytes | memoryview, position: int) -> None:
     while view:
         count = os.pwrite(file.fileno(), view[:PIECE_BYTES], position)
         view, position = view[count:], position + count
-
-
-def verify_weights(
-    plan: Plan, folder: Path, cancelled: Callable[[], bool], written: Written
-) -> Iterator[Progress]:
-    """Read every tensor back from the finished file and compare names, shapes and checksums.
-
-    Raises Unavailable naming the tensor, or Refused where it is the source that is damaged.
-    """
-    path = folder / WEIGHTS
-    meter = Meter("verify", plan.output_bytes)
-    found = read_safetensors(path)
-    due = {entry[0]: entry[1:] for item in plan.items for entry in item.outputs(plan.bits)}
-    if {name: (tensor.dtype, tensor.shape) for name, tensor in found.items()} != due:
-        raise Unavailable(f"{path.name} reads back with other tensors", "convert again")
-    items = {item.name: item for item in plan.items}
-    for name, tensor in found.items():
-        if _checksum(path, tensor.region.start, tensor.nbytes) != written.checksums[name]:
-            if name in items and _stated(items[name]) is not None:
-                region = items[name].stored.region
-                _compare(items[name], _checksum(region.path, region.start, region.nbytes))
-            raise Unavailable(
-                f"{name} reads back with other bytes than were written",
-                "check the disk, then convert again",
-            )
-        yield meter.advance(name, tensor.nbytes)
-        if cancelled():
-            raise Stopped

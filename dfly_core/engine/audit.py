@@ -8,9 +8,12 @@ from dataclasses import replace
 import mlx.core as mx
 
 from dfly_core.engine.context import Context
+from dfly_core.engine.sampling import GREEDY, Chooser
 
 
-def audit(context: Context, block: Sequence[int], choices: Sequence[int]) -> str | None:
+def audit(
+    context: Context, block: Sequence[int], choices: Sequence[int], chooser: Chooser = GREEDY
+) -> str | None:
     """Run the ids of `block`, whose rows were just verified, again one by one; None when equal.
 
     Compares the target's choices and all bits of the K/V rows. Afterwards the cache holds
@@ -22,9 +25,9 @@ def audit(context: Context, block: Sequence[int], choices: Sequence[int]) -> str
     verified = [(s.keys[:, :, rows], s.values[:, :, rows]) for s in stores]
     context.settle()
     alone = []
-    for id in block:
+    for index, id in enumerate(block):
         hidden, _ = target.forward(mx.array([[id]]), stores)
-        alone.append(mx.argmax(target.head(hidden)[0, -1], axis=-1))
+        alone.append(chooser.choose(target.head(hidden)[0], context.length + 1 + index)[0])
     single = [(s.keys[:, :, rows], s.values[:, :, rows]) for s in stores]
     same = [
         mx.array_equal(a.view(mx.uint16), b.view(mx.uint16))

@@ -23,16 +23,19 @@ class Context:
 
     def __init__(self, pair: Pair, draft: bool = True) -> None:
         self.pair = pair
+        self.drafter = pair.drafter if draft else None
+        specials = sorted(pair.stop_ids)
+        self.head = DraftHead(pair.target, pair.info.vocab_size, specials)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all that was read; after a fault within a step nothing else is sure."""
         self.ids: list[int] = []
         self.length = 0
-        self.drafter = pair.drafter if draft else None
-        self.target_cache: list[KVCache] = pair.target.make_cache()
+        self.target_cache: list[KVCache] = self.pair.target.make_cache()
         self.draft_cache: list[KVCache] = self.drafter.make_cache() if self.drafter else []
         self._pending: list[list[mx.array]] = []
         self.pending_rows = 0
-        specials = sorted(pair.stop_ids)
-        self.head = DraftHead(pair.target, pair.info.vocab_size, specials)
-        self._until_audit = AUDIT_FIRST
 
     @property
     def draft_rows(self) -> int:
@@ -81,15 +84,17 @@ class Context:
                 mx.async_eval([store.state[:2] for store in self.draft_cache])
 
     def audit_due(self, tokens: int) -> bool:
-        """Whether `tokens` more make a re-check due; never where exactness is not claimed."""
+        """Whether `tokens` more make a re-check due; never where exactness is not claimed.
+
+        Counted over all contexts of a pair, so that short answers are not checked all the time.
+        """
         verdict = self.pair.verdict
         if verdict is None or verdict.taken != "exact":
             return False
-        self._until_audit -= tokens
-        if self._until_audit > 0:
-            return False
-        self._until_audit = AUDIT_EVERY
-        return True
+        pair = self.pair
+        left = (AUDIT_FIRST if pair.until_audit is None else pair.until_audit) - tokens
+        pair.until_audit = left if left > 0 else AUDIT_EVERY
+        return left <= 0
 
     def settle(self, ahead: int = 0) -> None:
         """Trim the target cache to the committed length (and rows run ahead)."""

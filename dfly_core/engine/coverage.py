@@ -29,7 +29,9 @@ class Coverage:
         )
         self._missed = [PRIOR_MISSES] * len(self.sizes)
         self._tokens = PRIOR_TOKENS
-        self._extra = dict.fromkeys(i for i in specials if self.sizes and i >= self.sizes[0])
+        self._extra = dict.fromkeys(
+            i for i in specials if self.sizes and self.sizes[0] <= i < vocabulary
+        )
 
     @property
     def extra(self) -> list[int]:

@@ -12,6 +12,7 @@ from dfly_core.engine.audit import audit
 from dfly_core.engine.context import Context
 from dfly_core.engine.propose import Draft
 from dfly_core.engine.run import Run
+from dfly_core.engine.sampling import GREEDY, Chooser
 from dfly_core.records.step import Finish, Seconds, Step
 
 # One cycle in so many has its parts timed; timing costs syncs of its own, so the rest do not.
@@ -27,13 +28,13 @@ class Verification:
     taps: list[mx.array]
 
 
-def verify(context: Context, draft: Draft, width: int) -> Verification:
+def verify(context: Context, draft: Draft, width: int, chooser: Chooser = GREEDY) -> Verification:
     """Run the target over [anchor, d_1..d_w]; writes w+1 rows to its cache."""
     target, routes = context.pair.target, context.pair.routes
     anchor = mx.array([context.ids[-1]], dtype=mx.int32)
     ids = mx.concatenate([anchor, draft.ids[:width]])[None]
     hidden, taps = target.forward(ids, context.target_cache, routes)
-    choices = mx.argmax(target.head(hidden, routes)[0], axis=-1)
+    choices = chooser.choose(target.head(hidden, routes)[0], context.length + 1)
     return Verification(choices.astype(mx.int32), taps)
 
 
@@ -63,7 +64,7 @@ def speculate(run: Run) -> Generator[Step, None, Finish | None]:
         clock = _Clock(timed=cycles % TIMED_EVERY == TIMED_FIRST)
         draft = draft or run.propose(context)
         clock.drafted(draft)
-        check = verify(context, draft, width)
+        check = verify(context, draft, width, run.chooser)
         # The one moment of the cycle at which the host waits for the device.
         fetched: list[int] = mx.concatenate([draft.ids, check.choices]).tolist()  # type: ignore[assignment]
         clock.verified()
@@ -71,7 +72,7 @@ def speculate(run: Run) -> Generator[Step, None, Finish | None]:
 
         accepted = accept(proposals[:width], choices)
         if context.audit_due(1 + accepted):
-            fault = audit(context, [context.ids[-1], *proposals[:accepted]], choices)
+            fault = audit(context, [context.ids[-1], *proposals[:accepted]], choices, run.chooser)
             if fault is not None:
                 run.policy.give_up(fault)
                 return None

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-
-import mlx.core as mx
+from functools import partial
 
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import speculate
 from dfly_core.engine.plain import decode_plain
 from dfly_core.engine.prefill import first_choice, prefill
-from dfly_core.engine.propose import Draft, propose
+from dfly_core.engine.propose import Draft
+from dfly_core.engine.propose import propose as draft
 from dfly_core.engine.run import Run
+from dfly_core.engine.sampling import chooser
 from dfly_core.engine.stopping import StopRule
 from dfly_core.engine.text import Pieces, TextStream
 from dfly_core.engine.width import WidthPolicy
 from dfly_core.records.commands import GenerateOptions
-from dfly_core.records.errors import TooLong, Usage
+from dfly_core.records.errors import Refused, TooLong, Usage
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Costs
 from dfly_core.records.step import Step
@@ -28,15 +29,17 @@ def generate(
     ids: Sequence[int],
     options: GenerateOptions,
     cancelled: Callable[[], bool],
-    propose: Callable[[Context], Draft] = propose,
+    propose: Callable[[Context], Draft] | None = None,
     costs: Costs | None = None,
 ) -> Iterator[Progress | Step]:
     """Answer the prompt `ids`: Progress while it is read, then Step 0, then the steps.
 
-    Greedy: the tokens equal the target's own, one at a time, whatever `propose` proposes.
+    The tokens equal the target's own, one at a time with the same options and seed, whatever
+    `propose` proposes (the pair's drafter by default).
     Raises TooLong or Usage before anything is run.
     """
     check_request(context, ids, options)
+    choose = chooser(options, context.pair.info.vocab_size)
     begun = time.perf_counter()
     context.reuse(ids)
     pair = context.pair
@@ -52,18 +55,26 @@ def generate(
         policy=WidthPolicy(pair.widest if context.drafter else 0, options.width, costs),
         pieces=Pieces(pair.decode),
         cancelled=cancelled,
-        propose=propose,
+        propose=propose or partial(draft, chooser=choose),
+        chooser=choose,
     )
-    yield from prefill(context, ids, cancelled)
-    if cancelled():
-        yield run.closing_step("cancelled")
-        return
-    token = int(mx.argmax(first_choice(context, ids[-1])).item())  # type: ignore[arg-type]
-    cut = run.stop.cut([token])
-    context.commit([token][: cut.kept], 0, [])
-    yield run.plain_step(len(ids) - 1, ids[-1], token, cut, None, time.perf_counter() - begun)
-    if cut.finish is None:
-        yield from _decode(run)
+    try:
+        yield from prefill(context, ids, cancelled)
+        if cancelled():
+            yield run.closing_step("cancelled")
+            return
+        first = choose.choose(first_choice(context, ids[-1])[None], len(ids))
+        token = int(first.item())  # type: ignore[arg-type]
+        cut = run.stop.cut([token])
+        context.commit([token][: cut.kept], 0, [])
+        yield run.plain_step(len(ids) - 1, ids[-1], token, cut, None, time.perf_counter() - begun)
+        if cut.finish is None:
+            yield from _decode(run)
+    except GeneratorExit:
+        raise  # closed at a yield, where the context is whole
+    except BaseException:
+        context.clear()
+        raise
 
 
 def _decode(run: Run) -> Generator[Step, None, None]:
@@ -88,8 +99,15 @@ def _why_plain(context: Context) -> str:
 def check_request(context: Context, ids: Sequence[int], options: GenerateOptions) -> None:
     """Refuse what can't be answered, naming both values."""
     limit, most = context.pair.target.context_limit, context.pair.block_size - 1
+    vocabulary = context.pair.info.vocab_size
     if not ids:
         raise Usage("the prompt is empty", "write something")
+    if max(ids) >= vocabulary:
+        # MLX would read beyond the embedding without a word.
+        raise Refused(
+            f"the tokenizer made id {max(ids)}, the target's vocabulary has {vocabulary}",
+            "take tokenizer and weights of one model",
+        )
     if len(ids) >= limit:
         raise TooLong(
             f"the conversation has {len(ids)} tokens, the model's context holds {limit}",

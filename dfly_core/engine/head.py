@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import mlx.core as mx
 
 from dfly_core.engine.coverage import Coverage
+from dfly_core.engine.sampling import GREEDY, Chooser
 from dfly_core.model.target import Target
 
 PAD = 64  # extra rows are padded to a multiple, so that shapes rarely change
@@ -33,17 +34,18 @@ class DraftHead:
         """These tokens were committed."""
         self._stale |= self.coverage.read(tokens)
 
-    def best(self, rows: mx.array) -> mx.array:
-        """Rows (1, R, D) -> best ids (1, R) uint32. Lazy."""
+    def best(self, rows: mx.array, chooser: Chooser = GREEDY, position: int = 0) -> mx.array:
+        """Rows (1, R, D) -> the ids (1, R) uint32 to propose from `position` on. Lazy."""
         size = self.coverage.size()
         if size is None:
-            return mx.argmax(self._target.head(rows), axis=-1)
+            return chooser.choose(self._target.head(rows)[0], position)[None]
         extra = self._extra()
         logits = self._product(rows, {name: rows_[:size] for name, rows_ in self._parts().items()})
         if extra is None:
-            return mx.argmax(logits, axis=-1)
+            return chooser.choose(logits[0], position, chooser.ids(size))[None]
         more = self._product(rows, self._extra_rows)
-        index = mx.argmax(mx.concatenate([logits, more], axis=-1), axis=-1)
+        both = mx.concatenate([logits, more], axis=-1)
+        index = chooser.choose(both[0], position, chooser.ids(size, extra))[None]
         beyond = extra[mx.maximum(index, size) - size]
         return mx.where(index < size, index, beyond)
 

@@ -7,7 +7,6 @@ from collections.abc import Generator
 
 import mlx.core as mx
 
-from dfly_core.engine.context import Context
 from dfly_core.engine.run import Run
 from dfly_core.engine.width import PROBE_SIZE
 from dfly_core.records.step import Finish, Step
@@ -23,7 +22,7 @@ def decode_plain(
     """
     context, parked = run.context, run.policy.off is not None
     start = time.perf_counter()
-    now = _launch(context, mx.array([[context.ids[-1]]]))
+    now = _launch(run, mx.array([[context.ids[-1]]]))
     done = 0
     probe: mx.array | None = None
     try:
@@ -36,7 +35,7 @@ def decode_plain(
             choice, taps = now
             last = run.stop.remaining == 1 or done == steps
             if not last:
-                now = _launch(context, choice[:, None])
+                now = _launch(run, choice[:, None])
             token = int(choice.item())  # type: ignore[arg-type]
             if probe is not None:
                 run.policy.probe(probe.tolist())  # type: ignore[arg-type]
@@ -61,10 +60,10 @@ def decode_plain(
         context.settle()
 
 
-def _launch(context: Context, ids: mx.array) -> tuple[mx.array, list[mx.array]]:
+def _launch(run: Run, ids: mx.array) -> tuple[mx.array, list[mx.array]]:
     """Run one row; its choice (1,) and its taps, under way on the device."""
-    target = context.pair.target
-    hidden, taps = target.forward(ids, context.target_cache)
-    choice = mx.argmax(target.head(hidden)[:, -1], axis=-1)
+    target, store = run.context.pair.target, run.context.target_cache
+    hidden, taps = target.forward(ids, store)
+    choice = run.chooser.choose(target.head(hidden)[0], store[0].offset)
     mx.async_eval(choice)
     return choice, taps

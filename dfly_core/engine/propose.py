@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import mlx.core as mx
 
 from dfly_core.engine.context import Context
+from dfly_core.engine.sampling import GREEDY, Chooser
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,12 @@ class Draft:
     ids: mx.array
 
 
-def propose(context: Context) -> Draft:
-    """Propose the K-1 tokens after the anchor; lets the drafter read pending rows first."""
+def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
+    """Propose the K-1 tokens after the anchor; lets the drafter read pending rows first.
+
+    With a sampling `chooser` the proposals are drawn with the noise the target's tokens will
+    be drawn with, which makes them agree more often.
+    """
     drafter, target = context.drafter, context.pair.target
     assert drafter is not None
     context.read_pending()
@@ -27,11 +32,11 @@ def propose(context: Context) -> Draft:
     # Always all K rows: a shorter block is another input than the one it was trained on.
     rows = drafter.backbone(embedded, context.draft_cache)[:, 1:]
     if not config.enable_hidden_correction:
-        return Draft(context.head.best(rows)[0].astype(mx.int32))
+        return Draft(context.head.best(rows, chooser, context.length + 1)[0].astype(mx.int32))
     correction = drafter.hidden_correction
     prepared, before, ids = correction.prepare(rows), embedded[:, :1], []
     for j in range(config.block_size - 1):
         row = correction(rows[:, j : j + 1], prepared[:, j : j + 1], before)
-        ids.append(context.head.best(row))
+        ids.append(context.head.best(row, chooser, context.length + 1 + j))
         before = target.embed(ids[-1])
     return Draft(mx.concatenate(ids, axis=1)[0].astype(mx.int32))

@@ -9,6 +9,7 @@ import mlx.core as mx
 
 from dfly_core.engine.context import Context
 from dfly_core.engine.propose import Draft, propose
+from dfly_core.engine.sampling import GREEDY, Chooser
 from dfly_core.engine.stopping import Cut, StopRule
 from dfly_core.engine.text import Pieces
 from dfly_core.engine.width import WidthPolicy
@@ -27,6 +28,7 @@ class Run:
     pieces: Pieces
     cancelled: Callable[[], bool]
     propose: Callable[[Context], Draft] = propose
+    chooser: Chooser = GREEDY
     index: int = field(default=0)
 
     def token(self, id: int) -> Token:

@@ -26,8 +26,8 @@ class Acceptance:
         self._open: list[tuple[int, int]] = []
 
     def propose(self, proposals: Sequence[int]) -> None:
-        """These ids are proposed for the tokens that follow."""
-        self._open = list(enumerate(proposals))
+        """These ids are proposed for the tokens that follow; what may never be verified is left."""
+        self._open = list(enumerate(proposals[: len(self._reached)]))
         self._reached = [n * DECAY for n in self._reached]
         self._right = [n * DECAY for n in self._right]
 
@@ -42,6 +42,10 @@ class Acceptance:
                 self._right[slot] += 1
             else:
                 self._open.clear()
+
+    def forget(self) -> None:
+        """Judge the open proposals no further."""
+        self._open.clear()
 
     @property
     def undecided(self) -> bool:
@@ -127,7 +131,8 @@ class WidthPolicy:
         """A short draft was made for the tokens that come next."""
         self._since_probe = 0
         self.acceptance.propose(proposals)
-        self._probe_size, self._right_before = len(proposals), self.acceptance.seen[0]
+        self._probe_size = min(len(proposals), self._most)
+        self._right_before = self.acceptance.seen[0]
 
     def _judge_probe(self) -> None:
         gained = self.acceptance.seen[0] - self._right_before
@@ -156,6 +161,7 @@ class WidthPolicy:
                 f"and cost {seconds * plain:.1f} target steps"
             )
             self._since_probe = 0
+            self.acceptance.forget()  # what the last cycle left open is no probe
 
 
 def best_width(products: Sequence[float], costs: Costs) -> tuple[int, float]:

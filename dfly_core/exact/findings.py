@@ -12,9 +12,9 @@ Level = Literal["native", "chosen", "attention by row", "all by row"]
 
 @dataclass(frozen=True)
 class LinearFinding:
-    """One linear shape at one row count: bit-equal routes worth having, and their seconds.
+    """One linear shape at one row count: the bit-equal routes, and one module's seconds by each.
 
-    `seconds` follows `exact` in order, one module's call each.
+    Where native is exact it stands alone and was not timed.
     """
 
     shape: str
@@ -25,8 +25,8 @@ class LinearFinding:
     @property
     def cheapest(self) -> LinearRoute:
         """The quickest exact route; an earlier one (simpler) unless another saves a tenth."""
-        if not self.exact:
-            return "rows"
+        if not self.seconds:
+            return "native" if "native" in self.exact else "rows"
         best = 0
         for index, seconds in enumerate(self.seconds):
             if seconds < 0.9 * self.seconds[best]:
@@ -35,8 +35,6 @@ class LinearFinding:
 
     def route(self, level: Level) -> LinearRoute:
         """The route at a level of care."""
-        if level == "native" and "native" in self.exact:
-            return "native"
         return "rows" if level == "all by row" else self.cheapest
 
 

@@ -28,12 +28,16 @@ from dfly_core.model.target import Target
 
 TIMED_MODULES = 4  # of one shape, timed in one go: the device's latency is shared among them
 TIMED_TIMES = 2
+REPEATED = 4096  # rows of noise
 KINDS = ("even", "wide", "spiked")
 
 # Context rows before a probed block of attention, within one segment: both its ends, and
 # places between of every kind of remainder.
 BASES = (0, 2, 7, 15, 32, 63, 100, 181, 248, 330, 511, 700, 903, 1015, 1500, 2040, 3001, 4087)
 BEYOND = (4500, 6001, 9000, 12000, 20000, 30001, 45000, 70000)
+
+
+LinearCall = Callable[[nn.Module, mx.array], mx.array]
 
 
 def same_bits(a: mx.array, b: mx.array) -> mx.array:
@@ -78,34 +82,29 @@ def probe_linear(modules: list[nn.Module], most: int, dtype: mx.Dtype) -> list[L
     alone = [[native(module, x[:, i : i + 1]) for i in range(most)] for x in inputs]
     expected = [mx.concatenate(one, axis=1) for one in alone]
     mx.eval(expected)
-    exact: dict[int, list[LinearRoute]] = {}
-    sizes = {1}
+    sizes, out = {1}, []
     for count in range(2, most + 1):
-        exact[count] = []
-        for name, call in _linear_routes(module, frozenset(sizes)).items():
-            flags = [
-                same_bits(call(module, x[:, :count]), want[:, :count])
-                for x, want in zip(inputs, expected, strict=True)
-            ]
-            if all_true(flags):
-                exact[count].append(name)
-        if "native" in exact[count]:
+
+        def same(call: LinearCall, count: int = count) -> bool:
+            pairs = zip(inputs, expected, strict=True)
+            return all_true(
+                [same_bits(call(module, x[:, :count]), want[:, :count]) for x, want in pairs]
+            )
+
+        if same(native):
+            # Nothing else is looked at: a detour that nothing demands would be one more risk.
             sizes.add(count)
-    out = []
-    for count, names in exact.items():
-        if "native" in names:
-            # Cutting up a call that is exact as it is can't pay; sharing tiles can.
-            names = [name for name in names if name in ("native", "tile")]
-        seconds = [_time(modules, count, columns, name, frozenset(sizes), dtype) for name in names]
+            out.append(LinearFinding(shape, count, ("native",), ()))
+            continue
+        routes = _detours(module, frozenset(sizes))
+        names = [name for name, call in routes.items() if same(call)]
+        seconds = [_time(modules, count, columns, routes[name], dtype) for name in names]
         out.append(LinearFinding(shape, count, tuple(names), tuple(seconds)))
     return out
 
 
-LinearCall = Callable[[nn.Module, mx.array], mx.array]
-
-
-def _linear_routes(module: nn.Module, sizes: frozenset[int]) -> dict[LinearRoute, LinearCall]:
-    routes: dict[LinearRoute, LinearCall] = {"native": native}
+def _detours(module: nn.Module, sizes: frozenset[int]) -> dict[LinearRoute, LinearCall]:
+    routes: dict[LinearRoute, LinearCall] = {}
     if max(sizes) > 1:
         routes["chunk"] = lambda m, x: chunk(m, x, sizes)
     if can_tile(module):
@@ -114,16 +113,10 @@ def _linear_routes(module: nn.Module, sizes: frozenset[int]) -> dict[LinearRoute
 
 
 def _time(
-    modules: list[nn.Module],
-    count: int,
-    columns: int,
-    name: LinearRoute,
-    sizes: frozenset[int],
-    dtype: mx.Dtype,
+    modules: list[nn.Module], count: int, columns: int, call: LinearCall, dtype: mx.Dtype
 ) -> float:
     """Seconds of one module's call, the best of a few."""
     x = activations("even", (1, count, columns), dtype, 0)
-    call = _linear_routes(modules[0], sizes)[name]
     timed = modules[:TIMED_MODULES]
     best = float("inf")
     for _ in range(TIMED_TIMES):
@@ -153,10 +146,10 @@ def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFind
         exact = found.setdefault(where, set(range(2, most + 1)))
         seen.setdefault(where, []).append(before + 1)
         kind = KINDS[index % len(KINDS)]
-        shapes = ((heads, most), (kv_heads, before + most), (kv_heads, before + most))
-        queries, keys, values = (
-            activations(kind, (1, *shape, size), target.dtype, 7 * index + i)
-            for i, shape in enumerate(shapes)
+        queries = activations(kind, (1, heads, most, size), target.dtype, 3 * index)
+        keys, values = (
+            _repeated(kind, (1, kv_heads, before + most, size), target.dtype, 3 * index + i)
+            for i in (1, 2)
         )
         alone = split_attend(
             queries, keys, values, attention.scale, [(i, i + 1) for i in range(most)]
@@ -172,6 +165,13 @@ def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFind
         AttentionFinding(where, tuple(sorted(rows)), tuple(seen[where]))
         for where, rows in found.items()
     ]
+
+
+def _repeated(kind: str, shape: tuple[int, ...], dtype: mx.Dtype, seed: int) -> mx.array:
+    """Activations whose rows begin again after a while: at 40,000 keys noise takes memory."""
+    rows = min(shape[2], REPEATED)
+    block = activations(kind, (*shape[:2], rows, shape[3]), dtype, seed)
+    return mx.tile(block, (1, 1, -(-shape[2] // rows), 1))[:, :, : shape[2]]
 
 
 def probe_operations(target: Target, most: int) -> list[tuple[str, tuple[int, ...]]]:

@@ -28,7 +28,6 @@ WHOLE_KEYS = (8, 253, 1018)
 PROBED_LIMIT = 41_000  # beyond, attention goes row by row: exact without having been seen
 READ_ROWS = 24
 LEVELS: tuple[Level, ...] = ("chosen", "attention by row", "all by row")
-PAYS = 0.85  # of native's seconds: a detour that nothing demands must be this much quicker
 
 
 def self_test(
@@ -182,9 +181,10 @@ def check_whole(
     natives = [one.block(count, None) for one in alone]
     native_seconds = statistics.median(seconds for _, seconds in natives)
     where = next((where for where, _ in natives if where), "")
-    plain = build_routes(linear, attention, "native")
-    native = not where and all(plain.native(one.length, count) for one in alone)
-    if native and all(f.cheapest == "native" for f in linear if f.rows == count):
+    native = not where
+    parts: list[bool] = ["native" in f.exact for f in linear if f.rows == count]
+    parts += [count in f.exact_rows for f in attention]
+    if native and all(parts):
         return WholeFinding(count, True, True, "native", "", native_seconds, native_seconds)
     level, seconds, exact = LEVELS[0], native_seconds, False
     for level in LEVELS:
@@ -195,6 +195,4 @@ def check_whole(
         where = there or where
         if exact:
             break
-    if native and not (exact and seconds < PAYS * native_seconds):
-        return WholeFinding(count, True, True, "native", where, native_seconds, native_seconds)
     return WholeFinding(count, native, exact, level, where, native_seconds, seconds)

@@ -15,6 +15,17 @@ DEFAULT_DRAFT = "AngelSlim/Qwen3-8B-DFly-Block8"
 DEFAULT_REVISION = "5712926"
 MAX_CONFIG_BYTES = 4 << 20  # the release's is 1 kB; a damaged one must not fill the memory
 MAX_LAYERS = 1000
+MAX_BLOCK_SIZE = 64  # the release's is 8; every width up to it is tested at start
+TARGET_COUNTS = (
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "vocab_size",
+    "max_position_embeddings",
+)
 RELEASED_BLOCK_SIZE = 8  # some upstream training configs leave it out
 
 
@@ -54,13 +65,17 @@ class DrafterConfig:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a checkpoint folder, as it stands; raises Missing or Refused."""
-    path = folder / "config.json"
+    return read_object(folder / "config.json")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object a file of a checkpoint folder holds; raises Missing or Refused."""
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
             raise ValueError(f"{path.stat().st_size} bytes are too many")
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise Missing(f"no config.json in {folder}", "name a checkpoint folder") from error
+        raise Missing(f"no {path.name} in {path.parent}", "name a checkpoint folder") from error
     except (OSError, ValueError, RecursionError) as error:
         raise Refused(f"{path} can't be read ({error})", "download it again") from error
     if not isinstance(config, dict):
@@ -110,6 +125,16 @@ def drafter_config(config: Mapping[str, Any], where: str = "config.json") -> Dra
     return parsed
 
 
+def check_target_sizes(config: Mapping[str, Any], where: str) -> None:
+    """Refuse a target's config with a size that is none; what is missing mlx-lm names itself."""
+    reader = _Reader(config, where)
+    for key in TARGET_COUNTS:
+        reader.optional_count(key)
+    for key in ("rope_theta", "rms_norm_eps"):
+        if config.get(key) is not None:
+            reader.number(key)
+
+
 def _check_sizes(config: DrafterConfig, where: str) -> None:
     remedy = "take the config.json that belongs to these weights"
     if config.num_attention_heads % config.num_key_value_heads:
@@ -138,6 +163,10 @@ def _check_sizes(config: DrafterConfig, where: str) -> None:
         )
     if config.block_size < 2:
         raise Refused(f"{where}: block_size {config.block_size} leaves nothing to draft", remedy)
+    if config.block_size > MAX_BLOCK_SIZE:
+        raise Refused(
+            f"{where}: block_size is {config.block_size}, more than {MAX_BLOCK_SIZE}", remedy
+        )
     if config.head_dim % 2:
         raise Refused(f"{where}: head_dim {config.head_dim} is odd; RoPE needs pairs", remedy)
 

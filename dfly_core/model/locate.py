@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from dfly_core.records.errors import DflyError, Missing, Refused, Unavailable
 
 EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_NAME_ONE = "name a model folder or a hub id such as owner/model"
 _FILES = ["*.json", "model*.safetensors", "*.jinja", "*.txt", "tokenizer.model", "License*"]
 
 
@@ -17,13 +19,16 @@ def locate(name: str, revision: str | None = None) -> Path:
 
     Raises Missing, Refused or Unavailable with one remedy.
     """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
-    if folder.is_file():
-        raise Refused(f"{name} is a file where a model folder is needed", "name its folder")
+    try:
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            return folder
+        if folder.is_file():
+            raise Refused(f"{name} is a file where a model folder is needed", "name its folder")
+    except (OSError, RuntimeError, ValueError) as error:  # not allowed, too long, no such user
+        raise Missing(f"{name} can't be read ({error})", _NAME_ONE) from error
     if name.startswith(("/", "./", "../", "~")) or not HUB_ID.fullmatch(name):
-        raise Missing(f"no folder {name}", "name a model folder or a hub id such as owner/model")
+        raise Missing(f"no folder {name}", _NAME_ONE)
     return _from_hub(name, revision)
 
 
@@ -36,9 +41,21 @@ def cached_folder(name: str, revision: str | None = None) -> Path | None:
         cached = Path(
             snapshot_download(name, revision=revision, allow_patterns=_FILES, local_files_only=True)
         )
-    except (LocalEntryNotFoundError, HFValidationError):
+    except (LocalEntryNotFoundError, HFValidationError, OSError):
         return None
-    return cached if any(cached.glob("model*.safetensors")) else None
+    return cached if _complete(cached) else None
+
+
+def _complete(folder: Path) -> bool:
+    """Whether no weights are missing, as they are after a download that was interrupted."""
+    there = {path.name for path in folder.glob("model*.safetensors")}
+    try:
+        index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
+        return bool(there) and there.issuperset(index["weight_map"].values())
+    except FileNotFoundError:
+        return bool(there)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return False
 
 
 def _from_hub(name: str, revision: str | None) -> Path:
@@ -57,6 +74,8 @@ def hub_fault(name: str, revision: str | None, error: Exception) -> DflyError:
     """One line and one remedy for whatever the hub client raised."""
     from huggingface_hub import constants, errors
 
+    if isinstance(error, errors.HFValidationError):
+        return Missing(f"{name} is no hub id", _NAME_ONE)
     if isinstance(error, errors.GatedRepoError):
         return Refused(
             f"{name} is gated", "accept its terms on the hub and log in with `hf auth login`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +18,10 @@ from mlx_lm.utils import load_model
 from dfly_core.model.config import (
     DEFAULT_TARGET,
     DrafterConfig,
+    check_target_sizes,
     drafter_config,
     read_config,
+    read_object,
     tensor_shapes,
 )
 from dfly_core.model.drafter import Drafter, split_correction
@@ -29,8 +32,20 @@ from dfly_core.model.target import Target, check_family
 from dfly_core.records.commands import Load
 from dfly_core.records.errors import Missing, Refused
 from dfly_core.records.loaded import PairInfo, Verdict
+from dfly_core.records.visible import one_line
 
 GROUP = 64  # quantisation group, mlx-lm's default
+# What mlx, mlx-lm and our own look-ups raise over files that are damaged or made up.
+DAMAGE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RuntimeError,
+)
 
 
 @dataclass
@@ -39,7 +54,7 @@ class Pair:
 
     `routes` and `verdict` come from the self-test (`dfly_core.exact`): without them blocks
     run as mlx-lm runs them and nothing is known about their bits. `distrust` makes the next
-    load test again.
+    load test again; `until_audit` counts the tokens until a block is re-checked.
     """
 
     target: Target
@@ -52,6 +67,7 @@ class Pair:
     routes: Routes | None = None
     verdict: Verdict | None = None
     distrust: Callable[[], None] = lambda: None
+    until_audit: int | None = None
 
     def decode(self, ids: Sequence[int]) -> str:
         """Ids -> text, special tokens included, nothing tidied."""
@@ -79,6 +95,8 @@ def load_pair(request: Load) -> Pair:
     target_config = read_config(target_folder)
     config = check_fit(target_folder, target_config, draft_folder)
     _check_weights_there(target_folder)
+    if config is not None:
+        _check_bits(config, request.draft_bits)
     tokenizer = load_tokenizer(target_folder)
     target = load_target(target_folder, config.target_layer_ids if config else ())
     drafter = None
@@ -116,9 +134,10 @@ def check_fit(
 ) -> DrafterConfig | None:
     """The drafter's config if the two fit; raises Refused naming both values and the remedy."""
     check_family(target_config)
+    check_target_sizes(target_config, f"{called(target_folder)}/config.json")
     if draft_folder is None:
         return None
-    config = drafter_config(read_config(draft_folder), f"{draft_folder.name}/config.json")
+    config = drafter_config(read_config(draft_folder), f"{called(draft_folder)}/config.json")
     pairs = (
         ("layers", config.target_num_hidden_layers, target_config.get("num_hidden_layers")),
         ("hidden size", config.target_hidden_size, target_config.get("hidden_size")),
@@ -129,11 +148,18 @@ def check_fit(
         if wanted != found:
             raise Refused(
                 f"the drafter was made for a target with {what} {wanted}, "
-                f"{target_folder.name} has {found}",
+                f"{called(target_folder)} has {found}",
                 "choose the target this drafter was trained for, or its own drafter",
             )
     _check_drafter_tensors(draft_folder, config)
     return config
+
+
+def called(folder: Path) -> str:
+    """What a person calls a model folder: its name, or the hub id whose snapshot it is."""
+    if folder.parent.name == "snapshots":
+        return folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return folder.resolve().name
 
 
 def _check_drafter_tensors(folder: Path, config: DrafterConfig) -> None:
@@ -157,7 +183,7 @@ def _check_drafter_tensors(folder: Path, config: DrafterConfig) -> None:
         if packed and f"{stem}.scales" in shapes:
             for part in ("scales", "biases"):
                 shapes.pop(f"{stem}.{part}", None)
-            same = found[0] == shape[0]
+            same = found[:1] == shape[:1]
         else:
             same = found == shape
         if not same:
@@ -197,7 +223,7 @@ def header_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
                 end = max((e["data_offsets"][1] for e in header.values()), default=0)
             if path.stat().st_size < 8 + length + end:
                 raise ValueError("the file is cut short")
-        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        except (*DAMAGE, struct.error) as error:
             raise Refused(f"{path} can't be read ({error})", "download or convert it again") from (
                 error
             )
@@ -207,8 +233,12 @@ def header_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
 def _check_weights_there(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        missing = sorted(name for name in names if not (folder / name).is_file())
+        named = read_object(index).get("weight_map")
+        if not isinstance(named, dict):
+            raise Refused(f"{index} has no weight_map", "download the model again")
+        # Only these are read, whatever else an index may name.
+        there = {path.name for path in folder.glob("model*.safetensors")}
+        missing = sorted({str(name) for name in named.values()} - there)
         if missing:
             raise Missing(f"{folder} lacks {missing[0]}", "download the model again")
     elif not any(folder.glob("model*.safetensors")):
@@ -222,10 +252,13 @@ def load_target(folder: Path, taps: tuple[int, ...]) -> Target:
     Widening keeps every weight's value and is about eight times faster there; the baseline
     runs on the same widened model, so parity compares like with like.
     """
+    if glob.escape(str(folder)) != str(folder):
+        raise Refused(f"mlx-lm reads no folder with [, * or ? in its name ({folder})", "rename it")
     try:
         model, config = load_model(folder, lazy=True)
-    except (ValueError, KeyError, TypeError, OSError, RuntimeError) as error:
-        raise Refused(f"{folder} can't be loaded ({error})", "download the model again") from error
+    except DAMAGE as error:
+        said = one_line(f"{type(error).__name__}: {error}", 200)
+        raise Refused(f"{folder} can't be loaded ({said})", "download the model again") from error
     if mx.default_device() == mx.Device(mx.cpu):
         model.set_dtype(mx.float32)
     target = Target(model, config, taps)
@@ -238,9 +271,15 @@ def load_drafter(
 ) -> Drafter:
     """A converted drafter with activations in the target's dtype, quantised to `bits` if asked."""
     weights: dict[str, mx.array] = {}
-    for path in sorted(folder.glob("model*.safetensors")):
-        weights |= mx.load(str(path))  # type: ignore[arg-type]
-    return build_drafter(weights, config, dtype, bits)
+    try:
+        for path in sorted(folder.glob("model*.safetensors")):
+            weights |= mx.load(str(path))  # type: ignore[arg-type]
+        return build_drafter(weights, config, dtype, bits)
+    except DAMAGE as error:
+        said = one_line(f"{type(error).__name__}: {error}", 200)
+        raise Refused(
+            f"the drafter in {folder} can't be loaded ({said})", "convert the checkpoint again"
+        ) from error
 
 
 def build_drafter(
@@ -250,15 +289,11 @@ def build_drafter(
     bits: int | None = None,
 ) -> Drafter:
     """A drafter from tensors in MLX names; Refused when it is stored with other `bits`."""
+    _check_bits(config, bits)
     drafter = Drafter(config)
     run_weights = split_correction(dict(weights))
     stored = config.quantization
     if stored is not None:
-        if bits is not None and bits != stored.get("bits"):
-            raise Refused(
-                f"the drafter is stored with {stored.get('bits')} bits, {bits} were asked for",
-                "convert the 16-bit checkpoint again, or leave --draft-bits out",
-            )
         nn.quantize(
             drafter,
             group_size=int(stored["group_size"]),
@@ -273,6 +308,15 @@ def build_drafter(
     drafter.layer_fusion_weights = drafter.layer_fusion_weights.astype(mx.float32)
     mx.eval(drafter.parameters())
     return drafter
+
+
+def _check_bits(config: DrafterConfig, bits: int | None) -> None:
+    stored = (config.quantization or {}).get("bits", bits)
+    if bits is not None and bits != stored:
+        raise Refused(
+            f"the drafter is stored with {stored} bits, {bits} were asked for",
+            "convert the 16-bit checkpoint again, or leave --draft-bits out",
+        )
 
 
 def _can_quantize(_: str, module: nn.Module) -> bool:
@@ -291,7 +335,8 @@ def _bits(module: nn.Module | None) -> int | None:
 def describe(request: Load, target: Target, drafter: Drafter | None) -> PairInfo:
     """The loaded models in plain words."""
     args = target.model.args
-    head_dim = args.head_dim or args.hidden_size // args.num_attention_heads
+    # Qwen2's args have no head_dim at all, Llama's may be null.
+    head_dim = getattr(args, "head_dim", None) or args.hidden_size // args.num_attention_heads
     config = drafter.config if drafter else None
     layers = len(target.layers) * args.num_key_value_heads * head_dim
     if config:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from dfly_core.model.config import read_object
 from dfly_core.records.commands import Message
-from dfly_core.records.errors import Refused
+from dfly_core.records.errors import Refused, Usage
 
 
 class Tokenizer(Protocol):
@@ -25,29 +25,42 @@ class Tokenizer(Protocol):
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a model folder; raises Refused when there is none that can be read."""
+    """The tokenizer of a model folder; Refused when there is none that can be read, or used."""
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # its advice (on long prompts, say) is not for our users
 
     try:
-        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        # Never code from a model folder, and no question on the terminal (or the wire) either.
+        tokenizer: Tokenizer = AutoTokenizer.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False
+        )
     except Exception as error:
         raise Refused(
             f"the tokenizer in {folder} can't be read ({type(error).__name__})",
             "download the model again",
         ) from error
+    if not tokenizer.chat_template:
+        raise Refused(
+            f"the tokenizer in {folder} has no chat template", "take an instruction-tuned model"
+        )
+    return tokenizer
 
 
 def prompt_ids(
     tokenizer: Tokenizer, messages: Sequence[Message], thinking: bool = False
 ) -> list[int]:
     """The ids of a conversation, ready for the answer; no-thinking unless asked."""
-    if tokenizer.chat_template is None:
-        raise Refused(
-            "this model's tokenizer has no chat template", "take an instruction-tuned model"
-        )
+    for message in messages:
+        try:
+            message.content.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise Usage(
+                f"a {message.role} message is no valid text ({error.reason} at "
+                f"character {error.start})",
+                "write it again",
+            ) from error
     try:
         ids = tokenizer.apply_chat_template(
             [{"role": m.role, "content": m.content} for m in messages],
@@ -67,16 +80,15 @@ def stop_ids(folder: Path, config: dict[str, Any], tokenizer: Tokenizer) -> froz
     sources = [config]
     path = folder / "generation_config.json"
     if path.is_file():
-        try:
-            sources.append(json.loads(path.read_text(encoding="utf-8")))
-        except ValueError as error:
-            raise Refused(f"{path} can't be read ({error})", "download it again") from error
+        sources.append(read_object(path))
     for source in sources:
         value = source.get("eos_token_id")
-        if isinstance(value, int):
-            found.add(value)
-        elif isinstance(value, list):
-            found |= {int(i) for i in value}
+        ids = [] if value is None else value if isinstance(value, list) else [value]
+        if not all(isinstance(i, int) for i in ids):
+            raise Refused(
+                f"eos_token_id of {folder} is {value!r}, no token id", "download the model again"
+            )
+        found.update(ids)
     if tokenizer.eos_token_id is not None:
         found.add(int(tokenizer.eos_token_id))
     return frozenset(found)

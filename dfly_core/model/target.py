@@ -55,7 +55,7 @@ class Target:
 
     def head(self, hidden: mx.array, routes: Routes | None = None) -> mx.array:
         """Final-normed hidden (1, S, D) -> logits (1, S, V)."""
-        if routes is None:
+        if routes is None or hidden.shape[1] == 1:
             return self._head(hidden)
         return routes.at(hidden.shape[1]).product(self.head_module, hidden)
 
@@ -72,9 +72,11 @@ class Target:
         """
         h = self.embed(ids)
         mask = create_attention_mask(h, cache[0])
+        count = h.shape[1]
         if routes is not None:
-            routes = routes.at(h.shape[1])
-            if routes.native(cache[0].offset, h.shape[1]):
+            routes = routes.at(count)
+            # One row is its own reference; where nothing needs a detour mlx-lm's layers run.
+            if count == 1 or routes.native(cache[0].offset, count):
                 routes = None
         found: dict[int, mx.array] = {}
         for index, (layer, store) in enumerate(zip(self.layers, cache, strict=True)):
@@ -92,9 +94,15 @@ def check_family(config: dict[str, Any]) -> None:
             f"the target is of type {family!r}, which this engine does not run",
             f"take one of the types {', '.join(FAMILIES)}",
         )
+    if config.get("model_file") is not None:
+        # mlx-lm 0.31 would run it unasked.
+        raise Refused(
+            f"the target's config asks for code of its own ({config['model_file']})",
+            "take a model that mlx-lm runs by itself",
+        )
     kinds = config.get("layer_types") or []
-    sliding = config.get("use_sliding_window") is True
-    if sliding or any(kind != "full_attention" for kind in kinds):
+    full = isinstance(kinds, list) and all(kind == "full_attention" for kind in kinds)
+    if config.get("use_sliding_window") is True or not full:
         raise Refused(
             "the target uses sliding-window attention, whose cache can't be trimmed",
             "take a target with full attention in every layer",

@@ -57,6 +57,15 @@ class TooLong(DflyError):
     kind = "too-long"
 
 
+def import_fault(error: ImportError) -> Unavailable:
+    """What a person is told when the engine, or a library it needs, can't be imported."""
+    said = " ".join(str(error).split())
+    return Unavailable(
+        f"the engine can't be imported ({said})",
+        "run `pip install -U dfly-tui`; if that does not help, `dfly-mlx doctor`",
+    )
+
+
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2

@@ -171,7 +171,7 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         _number(row["speedup"], ".2f", "x"),
         _number(row["mean_accepted_length_median"], ".2f"),
         _number(row["acceptance_rate_median"], ".0%"),
-        row.get("parity_words") or ("exact" if row["parity"] else "WITHHELD"),
+        row.get("parity_words") or ("equal" if row["parity"] else "WITHHELD"),
     )
 
 

@@ -6,6 +6,7 @@ themselves: both sides are one version of one program.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -44,7 +45,7 @@ def decode(line: bytes) -> Envelope:
     """The envelope a line holds; raises WireError that names what it does not know."""
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError(f"not a line of the protocol: {line[:80]!r}") from error
     if not isinstance(record, dict):
         raise WireError(f"not a record: {line[:80]!r}")
@@ -95,7 +96,8 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
     elif origin is dict and isinstance(value, dict):
         return value
     elif kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        with contextlib.suppress(OverflowError):
+            return float(value)
     elif isinstance(kind, type) and type(value) is kind:
         return value
     raise WireError(f"{where}: {value!r} is no {kind}")

@@ -21,10 +21,11 @@ from dfly_tui.state.reports import (
     HEADS,
     Report,
     Row,
-    as_markdown,
+    categories,
     cells,
     compared,
     next_path,
+    read_report,
     read_reports,
     summary,
 )
@@ -75,12 +76,16 @@ class BenchScreen(Screen[None]):
         super().__init__()
         self._rows: list[Row] = []
         self._reports: list[Report] = []
+        self._shown: Report | None = None
         self._before: Report | None = None
         self._busy = False
 
     def compose(self) -> ComposeResult:
         """Options in one line, then the table, then earlier reports."""
-        yield Static(content(f"Benchmark: {self.app.pair_words}"), id="bench-head")
+        yield Static(
+            content(f"Benchmark: {self.app.pair_words}, verify {self.app.loaded.verify}"),
+            id="bench-head",
+        )
         with Horizontal(id="options"):
             yield Label("trials")
             yield Input("3", id="trials", type="integer")
@@ -116,7 +121,7 @@ class BenchScreen(Screen[None]):
         options = self.query_one(OptionList)
         options.clear_options()
         options.add_options(
-            [Option(line(f"{r.path.stem}  {r.about}  {r.words}", limit=200)) for r in self._reports]
+            [Option(line(f"{r.path.stem}  {r.words}", limit=110)) for r in self._reports]
         )
         self.query_one("#earlier").display = bool(self._reports)
 
@@ -145,7 +150,7 @@ class BenchScreen(Screen[None]):
             verify=load.verify,
         )
         if not self.app.desk.ask("benchmark", command, self):
-            self._say(f"One thing at a time: the {self.app.desk.busy} still runs", "$error")
+            self._say(self.app.desk.busy_words, "$error")
             return
         self._busy, self._rows, self._before = True, [], None
         self.query_one(DataTable).clear()
@@ -171,6 +176,8 @@ class BenchScreen(Screen[None]):
                 left = f", {event.left} not run" if event.left else ""
                 self._say(f"{summary(self._rows)}{left}. Report: {event.path}", "")
                 self._list_reports()
+                self._shown = read_report(Path(event.path))
+                self._add_categories()
             elif isinstance(event, Failed):
                 self._say(f"{event.what}: {event.remedy}" if event.remedy else event.what, "$error")
             elif isinstance(event, Cancelled):
@@ -190,7 +197,7 @@ class BenchScreen(Screen[None]):
             shown[-1] += f"  {ratio:.2f}x of {self._before.path.stem if self._before else ''}"
         colours = self.app.theme_variables
         styles = ["", "", "bold", "bold", colours["success"], "", "", ""]
-        if row.get("parity") is False:
+        if not row.get("parity"):
             styles[-1] = colours["error"]
         self.query_one(DataTable).add_row(
             *(cell(value, style) for value, style in zip(shown, styles, strict=True))
@@ -200,20 +207,26 @@ class BenchScreen(Screen[None]):
         self.query_one(DataTable).clear()
         for row in self._rows:
             self._add(row)
+        self._add_categories()
+
+    def _add_categories(self) -> None:
+        table = self.query_one(DataTable)
+        for shown in categories(self._rows):
+            table.add_row(*(cell(value, "italic") for value in shown))
 
     @on(OptionList.OptionSelected)
     def _show_report(self, event: OptionList.OptionSelected) -> None:
         if self._busy:
             return
         report = self._reports[event.option_index]
-        self._rows, self._before = list(report.rows), None
+        self._rows, self._before, self._shown = list(report.rows), None, report
         self._show_rows()
-        self._say(f"{report.path.stem}: {report.about}, {report.words}", "")
+        self._say(f"{report.path.stem}: {report.words}", "")
 
     def action_compare(self) -> None:
         """Put the chosen earlier report beside the rows shown."""
-        at = self.query_one(OptionList).highlighted
-        if at is None or at >= len(self._reports):
+        at = self.query_one(OptionList).highlighted or 0
+        if at >= len(self._reports):
             self._say("Choose an earlier report first", "")
             return
         self._before = self._reports[at]
@@ -223,21 +236,22 @@ class BenchScreen(Screen[None]):
         """Write the rows shown as Markdown beside the reports."""
         from dfly_tui.screens.dialogs import AskLine
 
-        rows, about = list(self._rows), self.app.pair_words
-        if not rows:
-            self._say("There are no rows to export yet", "")
+        report = self._shown
+        if report is None:
+            self._say("There is no report to export yet", "")
             return
+        page = report.page()
 
         def write(name: str | None) -> None:
             if name:
                 try:
-                    Path(name).expanduser().write_text(as_markdown(rows, about), encoding="utf-8")
+                    Path(name).expanduser().write_text(page, encoding="utf-8")
                 except OSError as error:
                     self._say(f"Not exported: {error.strerror or error}", "$error")
                 else:
                     self._say(f"Exported to {name}", "")
 
-        default = next_path(self._folder).with_suffix(".md")
+        default = report.path.with_suffix(".md")
         self.app.push_screen(AskLine("Export as Markdown to", str(default)), write)
 
     def _say(self, words: str, style: str) -> None:

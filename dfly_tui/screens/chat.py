@@ -38,10 +38,11 @@ class ChatScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
-        Binding("escape", "home", "To the composer", show=False, id="chat.home"),
+        Binding("escape", "home", "To the composer", show=False),
         Binding("tab", "example", "Example", id="chat.example", priority=True),
-        Binding("pageup", "page(-1)", "Scroll up", show=False, id="chat.page_up"),
-        Binding("pagedown", "page(1)", "Scroll down", show=False, id="chat.page_down"),
+        # With priority: the composer's TextArea has pages of its own.
+        Binding("pageup", "page(-1)", "Scroll up", False, id="chat.page_up", priority=True),
+        Binding("pagedown", "page(1)", "Scroll down", False, id="chat.page_down", priority=True),
     ]
 
     DEFAULT_CSS = """
@@ -69,7 +70,7 @@ class ChatScreen(Screen[None]):
         self.notice = Notice()
         self.talk: Talk
         self._dirty = True
-        self._editing: Turn | None = None
+        self.editing: Turn | None = None
         self._below = ""
 
     def compose(self) -> ComposeResult:
@@ -141,6 +142,7 @@ class ChatScreen(Screen[None]):
         """Paint the panel if anything changed."""
         if self._dirty and self.is_attached:
             self._dirty = False
+            self._make_room()
             self.panel.show(self.panel_state)
             self.meter.show(self.panel_state)
 
@@ -160,8 +162,8 @@ class ChatScreen(Screen[None]):
         command = slash(event.text)
         if command is not None:
             await self._run(command[0])
-        elif self._editing is not None:
-            if self.talk.edit(self._editing.number, event.text, self.app.options):
+        elif self.editing is not None:
+            if self.talk.edit(self.editing.number, event.text, self.app.options):
                 self._leave_editing()
         elif self._say(event.text):
             self.composer.set_draft("")
@@ -184,14 +186,14 @@ class ChatScreen(Screen[None]):
 
     def edit(self, question: Turn) -> None:
         """Take a message back into the composer."""
-        self._editing = question
+        self.editing = question
         self.composer.set_draft(question.text)
         self.composer.focus()
         self._show_below()
         self.refresh_bindings()
 
     def _leave_editing(self) -> None:
-        self._editing = None
+        self.editing = None
         self.composer.set_draft("")
         self._show_below()
         self.refresh_bindings()
@@ -249,7 +251,9 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""
         if action == "stop":
-            return self.talk.answering or self._editing is not None
+            return self.talk.answering or self.editing is not None
+        if action == "page":
+            return not self.panel.strip.has_focus
         if action == "example":
             # Else Tab is Textual's own: the next widget.
             return not self.talk.chat.turns and self.composer.has_focus
@@ -260,13 +264,17 @@ class ChatScreen(Screen[None]):
         self._arrange()
 
     def _arrange(self) -> None:
+        self._make_room()
+        self._dirty = True
+        self.call_after_refresh(self.tick)
+
+    def _make_room(self) -> None:
         wide, low = self.size.width >= WIDE, self.size.height < LOW
         shown = self.app.settings.panel
         self.set_class(low, "-low")
         self.panel.display = wide and not low and shown
-        self.meter.display = not self.panel.display and not low and shown
-        self._dirty = True
-        self.call_after_refresh(self.tick)
+        begun = bool(self.panel_state.steps)
+        self.meter.display = begun and not self.panel.display and not low and shown
 
     def _show_empty_or_not(self) -> None:
         empty = not self.talk.chat.turns
@@ -276,10 +284,11 @@ class ChatScreen(Screen[None]):
     def _show_below(self) -> None:
         """The line above the composer: what is hidden, being edited, or could be typed."""
         words = ""
-        if self._editing is not None:
+        if self.editing is not None:
             words = "Editing your message: Enter sends it in its place, Esc leaves it as it was"
         elif self.composer.text.startswith("/"):
-            words = "  ".join(f"/{c.word}" for c in completions(self.composer.text))
+            fitting = completions(self.composer.text)
+            words = "  ".join(f"/{c.word}" for c in fitting if c.when(self.app))
         elif self.talk.answering and not self.transcript.following:
             words = "New text below: End follows it again"
         below = self.query_one("#below", Static)

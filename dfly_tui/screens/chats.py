@@ -59,6 +59,10 @@ class ChatsScreen(Dialog[int]):
         """Read the folder once; searching is in memory."""
         self._read()
 
+    def on_resize(self) -> None:
+        """The rows are fitted to the width."""
+        self._show(self.query_one(Input).value)
+
     def _read(self) -> None:
         self._all = self.app.talk.store.summaries()
         self._show(self.query_one(Input).value)

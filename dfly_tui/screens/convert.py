@@ -132,7 +132,7 @@ class ConvertScreen(Screen[None]):
             return
         command = Convert(str(self._output), self._source, quantize=self._bits)
         if not self.app.desk.ask("conversion", command, self):
-            self._say("The engine is not free: try again when it is", "$error")
+            self._say(self.app.desk.busy_words, "$error")
             return
         self._busy, self._report = True, None
         self._say("The converter checks the source before it reads anything large.", "")
@@ -165,7 +165,9 @@ class ConvertScreen(Screen[None]):
             self._say(f"The engine ended ({gone.words}); the output was not touched.", "$error")
 
     def _say(self, words: str, style: str) -> None:
-        self.query_one("#outcome", Static).update(content(words, style))
+        outcome = self.query_one("#outcome", Static)
+        outcome.update(content(words, style))
+        self.call_after_refresh(outcome.scroll_visible, animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""

@@ -27,6 +27,7 @@ class Dialog(ModalScreen[Result]):
         & > Vertical {
             width: 72; max-width: 96%; height: auto; max-height: 96%;
             padding: 1 2; background: $surface; border: round $foreground 25%;
+            overflow-y: auto; scrollbar-size-vertical: 1;
         }
         & .title { text-style: bold; height: auto; margin: 0 0 1 0; }
         & .hint { color: $foreground 60%; height: auto; margin: 1 0 0 0; }

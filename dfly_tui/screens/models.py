@@ -39,7 +39,7 @@ class ModelsScreen(Dialog[Load]):
 
     DEFAULT_CSS = """
     ModelsScreen > Vertical { width: 110; }
-    ModelsScreen Horizontal { height: 18; }
+    ModelsScreen Horizontal { height: 18; max-height: 50vh; }
     ModelsScreen .column { width: 1fr; }
     ModelsScreen .column > Static { color: $foreground 60%; height: 1; }
     ModelsScreen OptionList {

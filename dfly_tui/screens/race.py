@@ -111,7 +111,7 @@ class RaceScreen(Screen[None]):
     def _run(self) -> None:
         options = replace(self._options, width=0) if self._at else self._options
         if not self.app.desk.ask("A/B", Generate(self._messages, options), self):
-            self._say("The engine is not free: try again when it is")
+            self._say(self.app.desk.busy_words)
 
     def hear(self, events: list[Event]) -> None:
         """Steps of the lane that runs."""

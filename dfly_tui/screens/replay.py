@@ -61,13 +61,13 @@ def page(step: Step) -> list[Content]:
     """The lines about one step."""
     lines = [_what(step), Content("")]
     if step.proposals:
-        lines.append(_row("", "drafted", "the target's choice", _DIM))
+        lines.append(_row("", "drafted", "target's choice", _DIM))
     for slot, token in enumerate(step.proposals):
         mark = {"accepted": ACCEPTED, "rejected": REJECTED}.get(step.outcome(slot), UNVERIFIED)
         choice = step.chosen[slot].piece if slot < len(step.chosen) else None
         parts = slot == step.accepted and slot < step.width
         row = _row(mark, quoted(token.piece), "" if choice is None else quoted(choice))
-        lines.append(row + Content("  they part here").stylize("$warning") if parts else row)
+        lines.append(row + Content("  they part").stylize("$warning") if parts else row)
     if step.is_cycle and step.accepted == len(step.proposals) and step.chosen:
         lines.append(_row(OWN, "", quoted(step.chosen[-1].piece)))
     lines += [Content(""), Content("gave  ").stylize(_DIM) + line(quoted(step.text), limit=200)]
@@ -90,9 +90,9 @@ def _what(step: Step) -> Content:
 
 
 def _row(mark: str, drafted: str, choice: str, style: str = "") -> Content:
-    first = line(drafted, limit=22)
-    pad = Content(" " * max(24 - first.cell_length, 1))
-    row = coloured(mark or " ") + Content("  ") + first + pad + line(choice, limit=22)
+    first = line(drafted, limit=16)
+    pad = Content(" " * max(18 - first.cell_length, 1))
+    row = coloured(mark or " ") + Content("  ") + first + pad + line(choice, limit=16)
     return row.stylize(style) if style else row
 
 

@@ -101,8 +101,8 @@ def first_run_words(memory: int | None) -> str:
     need = TARGET_BYTES + OFFICIAL_BYTES * SHARES[4] + 1_200_000_000
     if memory is None:
         return f"Qwen3-8B in 4 bit needs about {amount(need, 'bytes')} of memory."
-    fits = "fits" if need * 1.25 <= memory else "does not fit"
+    fits = need * 1.25 <= memory
     return (
         f"Qwen3-8B in 4 bit needs about {amount(need, 'bytes')} of memory; "
-        f"this machine has {memory / 1e9:.0f} GB: it {fits}."
+        f"this machine has {memory / 1e9:.0f} GB: it {'fits' if fits else 'does not fit'}."
     )

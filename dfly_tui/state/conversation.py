@@ -95,6 +95,27 @@ def as_markdown(chat: Conversation) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def foot_words(turn: Turn) -> str:
+    """The line under an answer: how it ended, if not by itself, and its figures."""
+    ends = {
+        "stopped": "stopped",
+        "length": "ended at the longest answer allowed",
+        "context": "ended at the context limit",
+        "failed": "not answered",
+    }
+    parts = [ends[turn.end]] if turn.end in ends else []
+    if turn.note:
+        parts.append(turn.note)
+    figures = turn.figures
+    if "mean" in figures:
+        parts.append(f"{figures['mean']:.2f} tokens a step")
+    if "rate" in figures:
+        parts.append(f"{figures['rate']:.0f} % accepted")
+    if "tps" in figures:
+        parts.append(f"{figures['tps']:.0f} tok/s")
+    return " · ".join(parts)
+
+
 def code_blocks(text: str) -> list[str]:
     """The bodies of fenced code blocks, the last one even if it was never closed."""
     blocks: list[str] = []

@@ -76,12 +76,12 @@ def misfit(target: Found, drafter: Found) -> str:
     pairs = (
         ("hidden size", ours.get("target_hidden_size", ours.get("hidden_size")), "hidden_size"),
         ("vocabulary", ours.get("vocab_size"), "vocab_size"),
-        ("number of layers", ours.get("target_num_hidden_layers"), "num_hidden_layers"),
+        ("layers", ours.get("target_num_hidden_layers"), "num_hidden_layers"),
     )
     for words, wanted, name in pairs:
         has = theirs.get(name)
         if wanted is not None and has is not None and wanted != has:
-            return f"made for a target of {words} {wanted}, this one has {has}"
+            return f"made for {words} {wanted}, this target has {has}"
     layers, taps = theirs.get("num_hidden_layers"), _layer_ids(ours)
     if isinstance(layers, int) and taps and max(taps) >= layers:
         return f"reads layer {max(taps)}, this target has {layers}"
@@ -126,9 +126,17 @@ def _folders(root: Path, depth: int) -> Iterator[Path]:
                 yield from _folders(child, depth - 1)
 
 
+def short_name(name: str) -> str:
+    """A path or hub id in a few words."""
+    path = Path(name)
+    return f"embedded {path.name}" if path.parent.name == "embedded" else path.name
+
+
 def _name(folder: Path) -> str:
     """`org/name` for a hub cache snapshot, else the last two parts of the path."""
     for part in reversed(folder.parts):
         if part.startswith("models--"):
             return part.removeprefix("models--").replace("--", "/")
+    if folder.parent.name == "embedded":
+        return short_name(str(folder))
     return folder.name if len(folder.parts) < 2 else f"{folder.parent.name}/{folder.name}"

@@ -12,6 +12,7 @@ from dfly_core.records.stats import Stats
 from dfly_core.records.step import Step, Token
 
 RING = 4096  # steps kept for replay
+_RECENT = 12  # steps
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Parity:
     def words(self) -> str:
         """One line; never more than was checked."""
         if self.state == "matches":
-            return f"equals the target alone, {self.tokens} tokens"
+            return f"equals the target, {self.tokens} tokens"
         if self.state == "differs":
             gap = "" if self.gap is None else f", top-2 gap {self.gap:.3g}"
             return f"first difference at token {self.tokens}{gap}"
@@ -46,13 +47,12 @@ class PanelState:
     first_token: float | None = None
     context_used: int = 0
     peak_memory: int = 0
-    off: str | None = None
     parity: Parity = field(default_factory=Parity)
     speedup: float | None = None
 
     def begin(self, sampled: bool = False) -> None:
         """A new answer starts."""
-        self.stats, self.first_token, self.off, self.speedup = Stats(), None, None, None
+        self.stats, self.first_token, self.speedup = Stats(), None, None
         self.steps.clear()
         self.parity = Parity("sampled" if sampled else "unchecked")
 
@@ -63,8 +63,6 @@ class PanelState:
         self.context_used = step.position + len(step.emitted) + (0 if step.index == 0 else 1)
         if step.index == 0:
             self.first_token = step.seconds.total
-        elif step.chosen:
-            self.off = None if step.is_cycle else step.off
 
     def end(self, done: Generated) -> None:
         """The answer is whole: the engine's own counts replace the folded ones."""
@@ -116,9 +114,15 @@ class PanelState:
 
     @property
     def why_off(self) -> str | None:
-        """Why nothing is drafted, or None while drafting goes on."""
-        if self.off:
-            return self.off
+        """Why nothing is drafted, or None while drafting goes on.
+
+        A parked drafter is probed now and then: a reason in one of the last steps still holds.
+        """
+        for step in list(self.steps)[-_RECENT:][::-1]:
+            if step.off:
+                return step.off
+            if step.is_cycle and step.accepted > 1:
+                break
         if self.pair and not self.pair.draft:
             return "no drafter is loaded"
         return None

@@ -28,6 +28,13 @@ def fraction(progress: Progress) -> float:
     return min(progress.done / progress.total, 1.0) if progress.total > 0 else 0.0
 
 
+def doing(progress: Progress) -> str:
+    """A few words for the head of the chat: what goes on, and how far if that is worth telling."""
+    if progress.unit == "bytes" and progress.total:
+        return f"{progress.stage} {fraction(progress):.0%}, {words(progress)}"
+    return f"{progress.stage}: {progress.item}" if progress.item else progress.stage
+
+
 def words(progress: Progress) -> str:
     """One line: amount of total, rate, time left."""
     parts = [amount(progress.done, progress.unit)]

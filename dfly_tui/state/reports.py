@@ -1,4 +1,4 @@
-"""Benchmark reports: read, summed up, compared, exported; rows are what the report file holds."""
+"""Benchmark reports in the app: listed, summed up, compared; cells and pages are the records'."""
 
 from __future__ import annotations
 
@@ -9,35 +9,41 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dfly_core.records import report as records
+
 Row = Mapping[str, Any]
+# Shorter than the records' headings: a withheld row needs the room; rates are tokens/s.
 HEADS = ("prompt", "alone", "DFly", "speed-up", "", "length", "accepted", "parity")
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report file and its rows."""
+    """A report file: its plain data and its rows."""
 
     path: Path
     changed: float
-    about: str
-    rows: tuple[Row, ...]
+    plain: dict[str, Any]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows as they stand in the file."""
+        return list(self.plain["results"])
 
     @property
     def words(self) -> str:
         """One line about the whole."""
-        return summary(self.rows)
+        model, draft = self.plain.get("model"), self.plain.get("draft")
+        return f"{Path(str(model)).name} + {Path(str(draft)).name} · {summary(self.rows)}"
 
-
-def number(row: Row, name: str) -> float | None:
-    """A number of a row, or None."""
-    value = row.get(name)
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    def page(self) -> str:
+        """The report as Markdown."""
+        return records.markdown(self.plain)
 
 
 def summary(rows: Sequence[Row]) -> str:
     """Published and withheld rows, the median speed-up and its spread."""
-    speeds = [s for row in rows if (s := number(row, "speedup")) is not None]
-    withheld = sum(1 for row in rows if row.get("parity") is False)
+    speeds = [row["speedup"] for row in rows if row.get("speedup") is not None]
+    withheld = sum(1 for row in rows if not row.get("parity"))
     parts = [f"{len(rows)} rows"]
     if speeds:
         parts.append(f"median speed-up {median(speeds):.2f}x")
@@ -48,31 +54,19 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def cells(row: Row) -> list[str]:
-    """A row as table cells; a withheld row shows its diagnosis where its figures would be."""
-    speedup = number(row, "speedup")
-    if row.get("parity") is False:
-        return [str(row.get("id", "")), "-", "-", "-", "", "-", "-", withheld_words(row)]
-    rate = number(row, "acceptance_rate_median")
-    return [
-        str(row.get("id", "")),
-        _shown(number(row, "baseline_tps_median"), ".1f"),
-        _shown(number(row, "dfly_tps_median"), ".1f"),
-        _shown(speedup, ".2f") + ("x" if speedup is not None else ""),
-        bar(speedup),
-        _shown(number(row, "mean_accepted_length_median"), ".2f"),
-        "-" if rate is None else f"{rate:.0%}",
-        "equal" if row.get("parity") else "-",
-    ]
-
-
-def withheld_words(row: Row) -> str:
-    """Why a row is withheld."""
+    """A row as table cells, with a bar; a withheld row ends with its diagnosis."""
+    shown = list(records.cells(row))
+    shown.insert(4, bar(row.get("speedup")))
     why = row.get("withheld")
-    if not isinstance(why, Mapping):
-        return f"withheld: {why}" if why else "withheld"
-    gap = why.get("gap")
-    told = f", gap {gap:.3g}" if isinstance(gap, (int, float)) else ""
-    return f"withheld: differs at token {why.get('index', '?')}{told}"
+    if isinstance(why, Mapping):
+        gap = f", gap {why['gap']:.3g}" if why.get("gap") is not None else ""
+        shown[-1] = f"withheld: differs at token {why.get('index')}{gap}"
+    return shown
+
+
+def categories(rows: Sequence[Row]) -> list[list[str]]:
+    """The rows by category, as cells; none when there is only one row."""
+    return [cells(row) for row in records.by_category(rows)] if len(rows) > 1 else []
 
 
 def bar(speedup: float | None, width: int = 12) -> str:
@@ -89,14 +83,13 @@ def read_report(path: Path) -> Report | None:
     """The report in a file, or None."""
     try:
         plain = json.loads(path.read_text("utf-8"))
-        changed = path.stat().st_mtime
-    except (OSError, ValueError):
+        report = Report(path, path.stat().st_mtime, plain)
+        # A file of another kind fails here, not on the screen.
+        report.page()
+        [cells(row) for row in report.rows]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    rows = plain.get("results") if isinstance(plain, dict) else None
-    if not isinstance(rows, list):
-        return None
-    about = f"{_last(plain.get('model'))} + {_last(plain.get('draft'))}"
-    return Report(path, changed, about, tuple(row for row in rows if isinstance(row, dict)))
+    return report
 
 
 def read_reports(folder: Path) -> list[Report]:
@@ -113,32 +106,11 @@ def next_path(folder: Path) -> Path:
 
 def compared(now: Sequence[Row], before: Sequence[Row]) -> dict[str, float]:
     """By row id, how many times faster the DFly rate is than before."""
-    old = {str(row.get("id")): number(row, "dfly_tps_median") for row in before}
+    old = {str(row.get("id")): row.get("dfly_tps_median") for row in before}
     changes: dict[str, float] = {}
     for row in now:
-        name, rate = str(row.get("id")), number(row, "dfly_tps_median")
+        name, rate = str(row.get("id")), row.get("dfly_tps_median")
         was = old.get(name)
         if rate and was:
             changes[name] = rate / was
     return changes
-
-
-def as_markdown(rows: Sequence[Row], about: str) -> str:
-    """A report as a Markdown table."""
-    heads = [head or "0 to 4x" for head in HEADS]
-    lines = [f"# {about}", "", summary(rows), "", _line(heads), _line(["---"] * len(heads))]
-    lines += [_line(cells(row)) for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _line(values: Sequence[str]) -> str:
-    return "| " + " | ".join(value.replace("|", "\\|") for value in values) + " |"
-
-
-def _shown(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
-
-
-def _last(name: object) -> str:
-    plain = name.get("name", name.get("path", "?")) if isinstance(name, dict) else name
-    return Path(str(plain)).name or "?"

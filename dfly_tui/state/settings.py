@@ -37,7 +37,7 @@ EXPLAINED: dict[str, str] = {
     "theme": "Colours. The ansi themes use the terminal's own sixteen.",
     "system": "Told to the model before every new chat.",
     "max_tokens": "The longest answer, in tokens.",
-    "width": "How many drafted tokens a step checks. Empty lets the engine measure and choose.",
+    "width": "Drafted tokens a step checks. Empty: measured; the embedded pair always drafts.",
     "temperature": "0 always takes the likeliest token; higher is more varied and not comparable.",
     "panel": "Show the live panel on wide terminals.",
     "reduced_motion": "No animation, and fewer repaints while an answer streams.",

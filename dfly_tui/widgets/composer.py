@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 
 from dfly_core.records.visible import visible
@@ -94,6 +95,12 @@ class Composer(TextArea):
     def action_newline(self) -> None:
         """Break the line."""
         self.insert("\n")
+
+    def render_line(self, y: int) -> Strip:
+        """A line; TextArea cannot wrap its placeholder into no width at all."""
+        if self.content_size.width < 2:
+            return Strip.blank(self.size.width)
+        return super().render_line(y)
 
     async def _on_key(self, event: events.Key) -> None:
         handled = {

@@ -72,7 +72,7 @@ def positions(state: PanelState, width: int) -> Content:
     return Content("\n").join(rows)
 
 
-def standing(state: PanelState, width: int) -> Content:
+def standing(state: PanelState, width: int, tall: bool = True) -> Content:
     """Break-even, drafting-off reason, parity badge, context."""
     rows = []
     if state.why_off:
@@ -83,9 +83,15 @@ def standing(state: PanelState, width: int) -> Content:
         rows.append(Content(even.words).stylize("" if pays else "$warning"))
     if state.speedup is not None:
         rows.append(Content(f"{state.speedup:.2f}x the target alone, measured by A/B"))
+    elif tall and even is not None and even.now is not None:
+        guess = f"about {even.now / even.needs:.1f}x, an estimate; F5 measures"
+        rows.append(Content(guess).stylize(_DIM))
     colour = {"matches": "$success", "differs": "$error"}.get(state.parity.state, _DIM)
     mark = {"matches": "=", "differs": "≠"}.get(state.parity.state, "?")
     rows.append(Content(f"{mark} ").stylize(colour) + Content(f"Parity: {state.parity.words}"))
+    if state.verdict is not None and tall:
+        checked = f"Verify {state.verdict.mode}: {state.verdict.words}"
+        rows.append(line(checked, limit=2 * width).stylize(_DIM))
     if state.pair is not None:
         rows.append(context(state, width))
     return Content("\n").join(rows)

@@ -12,7 +12,7 @@ class Notice(Static):
 
     DEFAULT_CSS = """
     Notice {
-        height: auto; max-height: 5; margin: 0 2; padding: 0 1; display: none;
+        height: auto; max-height: 40%; overflow-y: auto; margin: 0 2; padding: 0 1; display: none;
         border-left: outer $error; background: $error 10%;
     }
     """

@@ -49,10 +49,11 @@ class Panel(Vertical):
         for name in ("#headline", "#legend", "#standing", "#strip"):
             self.query_one(name).display = begun
         self.query_one("#headline", Static).update(figures.headline(state))
+        tall = self.size.height > 32
         bars = self.query_one("#bars", Static)
         bars.update(figures.positions(state, width))
         bars.display = bool(state.stats.positions) and self.size.height > 24
-        self.query_one("#standing", Static).update(figures.standing(state, width))
+        self.query_one("#standing", Static).update(figures.standing(state, width, tall))
         self.strip.show(state.steps, state.slots)
 
 
@@ -64,4 +65,4 @@ class Meter(Static):
     def show(self, state: PanelState) -> None:
         """Paint the state."""
         if self.display:
-            self.update(figures.one_line(state, max(self.content_size.width, 1)))
+            self.update(figures.one_line(state, max(self.screen.size.width - 4, 1)))

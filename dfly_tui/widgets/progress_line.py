@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 from textual.content import Content
 from textual.widgets import Static
 
@@ -15,9 +18,21 @@ class ProgressLine(Static):
 
     DEFAULT_CSS = "ProgressLine { height: 2; display: none; }"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._stage = ""
+        self._since = 0.0
+        self._from = 0
+
     def show(self, progress: Progress) -> None:
-        """Paint it."""
+        """Paint it; a stage that tells no rate is timed here."""
         self.display = True
+        if progress.stage != self._stage:
+            self._stage, self._from = progress.stage, progress.done
+            self._since = time.monotonic()
+        gained, passed = progress.done - self._from, time.monotonic() - self._since
+        if progress.rate is None and gained > 0 and passed > 1:
+            progress = replace(progress, rate=gained / passed)
         width = max(self.content_size.width, 20)
         share = fraction(progress)
         filled = round(width * share)

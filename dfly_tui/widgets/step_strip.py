@@ -93,7 +93,8 @@ class StepStrip(ScrollView, can_focus=True):
             self._cursor = None
         self.virtual_size = Size(self.size.width, len(steps))
         if follow:
-            self.scroll_end(animate=False, immediate=True)
+            # After layout: the bars below may just have taken some of the room.
+            self.call_after_refresh(self.scroll_end, animate=False)
         self.refresh()
 
     def on_blur(self) -> None:
@@ -120,7 +121,7 @@ class StepStrip(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One step."""
         at = y + self.scroll_offset.y
-        width = self.size.width
+        width = self.scrollable_content_region.width
         if at >= len(self._steps):
             return Strip.blank(width, self.visual_style.rich_style)
         shown = row(self._steps[at], self._slots, width)

@@ -7,7 +7,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from dfly_tui.state.conversation import Conversation, Turn
+from dfly_tui.state.conversation import Conversation, Turn, foot_words
 from dfly_tui.text import content, line
 from dfly_tui.widgets.prose import Prose
 
@@ -73,7 +73,9 @@ class Transcript(VerticalScroll):
 
     DEFAULT_CSS = """
     Transcript { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
-    Transcript > .edge { color: $foreground 60%; height: 1; margin: 1 0 0 0; display: none; }
+    /* Textual 8.2 pushes an anchored text that is shorter than its room to the bottom. */
+    Transcript > #turns { height: auto; min-height: 100%; }
+    Transcript .edge { color: $foreground 60%; height: 1; margin: 1 0 0 0; display: none; }
     """
 
     class Moved(Message):
@@ -86,14 +88,15 @@ class Transcript(VerticalScroll):
         self._last = 0
         self._known = 0  # turns there were when the window was last brought up to date
         self._live: Answer | None = None
-        self._wants_anchor = True
+        self._column = Vertical(id="turns")
         self._above = Static(classes="edge")
         self._below = Static(classes="edge")
 
     def compose(self) -> ComposeResult:
         """Only the two edges; turns come and go between them."""
-        yield self._above
-        yield self._below
+        with self._column:
+            yield self._above
+            yield self._below
 
     @property
     def following(self) -> bool:
@@ -110,18 +113,7 @@ class Transcript(VerticalScroll):
         """Go to the newest text and stay there."""
         if self._last < len(self._turns):
             self._window(max(len(self._turns) - WINDOW, 0), len(self._turns))
-        self._anchor_when_full()
-
-    def _anchor_when_full(self) -> None:
-        """Textual 8.2 pushes an anchored text that is shorter than its room to the bottom."""
-        self.anchor(False)
-        self._wants_anchor = True
-        self.call_after_refresh(self._anchor_if_full)
-
-    def _anchor_if_full(self) -> None:
-        if self._wants_anchor and self.max_scroll_y > 0:
-            self._wants_anchor = False
-            self.anchor()
+        self.anchor()
 
     def said(self) -> None:
         """Turns were added at the end of the conversation shown."""
@@ -129,25 +121,22 @@ class Transcript(VerticalScroll):
             self.follow()
             return
         for turn in self._turns[self._last :]:
-            self.mount(self._view(turn), before=self._below)
+            self._column.mount(self._view(turn), before=self._below)
         self._last = self._known = len(self._turns)
         while self._last - self._first > WINDOW:
             self._drop_first()
         self._edges()
-        self._anchor_when_full()
+        self.anchor()
 
     def feed(self, text: str) -> None:
         """Append to the answer that grows, if it is in the window."""
         if self._live is not None and self._live.is_attached:
             self._live.feed(text)
-            if self._wants_anchor:
-                self.call_after_refresh(self._anchor_if_full)
 
     def settle(self) -> None:
         """The answer that grew is whole."""
         if self._live is not None and self._live.is_attached:
             self._live.settle()
-            self.call_after_refresh(self._anchor_if_full)
         self._live = None
 
     def _view(self, turn: Turn) -> Question | Answer:
@@ -161,12 +150,13 @@ class Transcript(VerticalScroll):
     def _window(self, first: int, last: int) -> None:
         self._first, self._last, self._known = first, last, len(self._turns)
         with self.app.batch_update():
-            self.query_children("Question, Answer").remove()
-            self.mount_all([self._view(t) for t in self._turns[first:last]], before=self._below)
+            self._column.query_children("Question, Answer").remove()
+            views = [self._view(turn) for turn in self._turns[first:last]]
+            self._column.mount_all(views, before=self._below)
         self._edges()
 
     def _drop_first(self) -> None:
-        views = self.query_children("Question, Answer")
+        views = self._column.query_children("Question, Answer")
         if views:
             views.first().remove()
         self._first += 1
@@ -194,27 +184,6 @@ class Transcript(VerticalScroll):
         """Tell the screen, which shows whether there is new text below."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Moved())
-
-
-def foot_words(turn: Turn) -> str:
-    """The line under an answer: how it ended, if not by itself, and its figures."""
-    ends = {
-        "stopped": "stopped",
-        "length": "ended at the longest answer allowed",
-        "context": "ended at the context limit",
-        "failed": "not answered",
-    }
-    parts = [ends[turn.end]] if turn.end in ends else []
-    if turn.note:
-        parts.append(turn.note)
-    figures = turn.figures
-    if "mean" in figures:
-        parts.append(f"{figures['mean']:.2f} tokens a step")
-    if "rate" in figures:
-        parts.append(f"{figures['rate']:.0f} % accepted")
-    if "tps" in figures:
-        parts.append(f"{figures['tps']:.0f} tok/s")
-    return " · ".join(parts)
 
 
 def _shortened(text: str) -> str:

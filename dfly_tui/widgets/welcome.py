@@ -10,8 +10,10 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Static
 
+from dfly_tui.state.checking import first_run_words
 from dfly_tui.state.examples import Example, examples
-from dfly_tui.text import line
+from dfly_tui.state.models import memory_size
+from dfly_tui.text import content, line
 
 
 class Offer(Static):
@@ -41,11 +43,12 @@ class Welcome(Vertical):
     DEFAULT_CSS = """
     Welcome {
         height: 1fr; align: center middle; padding: 0 2;
-        & > Static { width: auto; max-width: 60; height: auto; }
+        & > Static { width: 100%; max-width: 60; height: auto; }
         & > #name { text-style: bold; color: $primary; }
         & > #about { margin: 0 0 1 0; color: $foreground 70%; }
+        & > #bigger { margin: 1 0 0 0; color: $foreground 50%; }
         & > #how { margin: 1 0 0 0; color: $foreground 50%; }
-        & > Offer { width: auto; height: 1; }
+        & > Offer { height: 1; }
     }
     """
 
@@ -69,6 +72,13 @@ class Welcome(Vertical):
         )
         yield from self._offers
         yield Static("Tab for an example, Enter to send", id="how")
+        words = first_run_words(memory_size())
+        words += " F7 brings it here." if words.endswith("fits.") else ""
+        yield Static(content(words), id="bigger")
+
+    def show_bigger(self, embedded: bool) -> None:
+        """Whether to speak of a bigger pair: only while the embedded one is loaded."""
+        self.query_one("#bigger").display = embedded
 
     def next_example(self) -> str:
         """The next example's prompt, marked in the list."""

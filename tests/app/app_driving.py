@@ -22,7 +22,7 @@ def argv(scenario: str, rate: float = 0) -> tuple[str, ...]:
     return (sys.executable, str(SCRIPT), scenario, str(rate))
 
 
-async def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+async def wait_until(true: Callable[[], bool], seconds: float = 40.0) -> None:
     """Let the app run until something holds; fails with what it waited for."""
     end = time.monotonic() + seconds
     while not true():
@@ -47,10 +47,10 @@ class Driver:
         self.app.chat_screen.composer.set_draft(text)
         await self.pilot.press("enter")
 
-    async def answered(self, turns: int = 2) -> str:
+    async def answered(self, turns: int = 2, seconds: float = 40.0) -> str:
         """Wait for the end of the answer; its text."""
         chat = self.app.talk
-        await wait_until(lambda: len(chat.chat.turns) >= turns and not chat.answering)
+        await wait_until(lambda: len(chat.chat.turns) >= turns and not chat.answering, seconds)
         await self.pilot.pause()
         return chat.chat.turns[-1].text
 

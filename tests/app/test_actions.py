@@ -38,9 +38,15 @@ async def test_escape_leaves_editing_with_nothing_changed(open_app: Opener) -> N
     async with open_app() as d:
         await d.ask("first")
         await d.answered()
-        await d.pilot.press("ctrl+t", "escape")
+        await d.ask("second")
+        await d.answered(4)
+        await d.pilot.press("ctrl+t")
+        assert d.app.chat_screen.composer.draft == "second"
+        await d.pilot.press("ctrl+t")
+        assert d.app.chat_screen.composer.draft == "first"
+        await d.pilot.press("escape")
         assert d.app.chat_screen.composer.draft == ""
-        assert len(d.app.talk.chat.turns) == 2
+        assert len(d.app.talk.chat.turns) == 4
 
 
 async def test_a_stopped_answer_goes_on(open_app: Opener, home: Path) -> None:
@@ -164,7 +170,7 @@ async def test_replay_shows_where_draft_and_target_part(open_app: Opener) -> Non
         await d.wait(lambda: isinstance(d.app.screen, ReplayScreen))
         await d.pilot.press("home", "right")
         await d.pilot.pause()
-        assert "they part here" in d.shown
+        assert "they part" in d.shown
         assert "“␣fox”" in d.shown
         await d.pilot.press("escape", "f4")
         await d.wait(lambda: isinstance(d.app.screen, TokensScreen))
@@ -220,3 +226,10 @@ async def test_17_a_full_disk_is_said_and_the_chat_goes_on(
         await d.ask("hello")
         assert "fox" in await d.answered()
         assert "No space left on device" in d.app.chat_screen.notice.words
+
+
+@pytest.mark.parametrize("keys", [("f1",), ("f6",), ("f9", "enter"), ("f7",), ("ctrl+p",)])
+async def test_19_ctrl_q_leaves_from_every_screen(open_app: Opener, keys: tuple[str, ...]) -> None:
+    async with open_app() as d:
+        await d.pilot.press(*keys, "ctrl+q")
+        await d.wait(lambda: d.app.return_code == 0 and not d.app.is_running)

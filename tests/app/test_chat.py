@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dfly_tui.state.conversation import Conversation, Turn, Who
 from dfly_tui.state.store import Store
 from dfly_tui.widgets.transcript import Answer, Question
 from tests.app.app_driving import Opener
@@ -71,7 +73,7 @@ async def test_a_stopped_answer_is_there_after_a_restart(open_app: Opener, home:
     assert chat.turns[-1].end == "stopped"
     async with open_app(resume=1) as d:
         assert len(d.app.query(Question)) == 1
-        assert "stopped" in d.shown
+        await d.sees("stopped")
         assert d.app.talk.chat.messages()[-1].content == text
 
 
@@ -139,3 +141,39 @@ async def test_drafting_off_shows_its_reason_and_a_dash(open_app: Opener) -> Non
         lines = [line for line in d.shown.split("\n") if "tokens a step" in line]
         assert "- tokens a step" in lines[0]
         assert "- accepted" in lines[0]
+
+
+async def test_the_embedded_pair_always_drafts_and_others_are_measured(open_app: Opener) -> None:
+    async with open_app() as d:
+        await d.wait(lambda: d.ready)
+        pair = d.app.panel.pair
+        assert pair is not None
+        assert pair.embedded
+        assert d.app.options.width == pair.block_size - 1
+        d.app.settings.width = 2
+        assert d.app.options.width == 2
+        d.app.settings.width = None
+        d.app.panel.pair = replace(pair, embedded=False)
+        assert d.app.options.width is None
+
+
+async def test_a_long_chat_shows_its_end_and_pages_back_to_its_beginning(open_app: Opener) -> None:
+    async with open_app(size=(80, 24)) as d:
+        chat = Conversation()
+        for number in range(1, 61):
+            who: Who = "user" if number % 2 else "assistant"
+            chat.turns.append(Turn(number, who, f"turn number {number}.", "stop"))
+        d.app.talk.open(chat)
+        await d.sees("turn number 60.")
+        for _ in range(60):
+            await d.pilot.press("pageup")
+            await d.pilot.pause()
+            if "turn number 1." in d.shown:
+                break
+        await d.sees("turn number 1.")
+        assert len(d.app.query("Question, Answer")) <= 24
+        await d.pilot.press("end")
+        await d.sees("turn number 60.")
+        await d.ask("more")
+        await d.answered(62)
+        await d.sees("And so it went home.")

@@ -123,16 +123,27 @@ def test_11_native_noise_never_reaches_the_screen(spawn: Spawn) -> None:
     assert "native noise" not in (child.before or "")
 
 
-@pytest.mark.parametrize("sequence", ["\n", "\x1b[106;5u", "\x1b[13;2u", "\x1b[27;2;13~"])
-def test_13_newline_sequences_break_the_line(spawn: Spawn, tmp_path: Path, sequence: str) -> None:
+def test_13_newline_sequences_break_the_line(spawn: Spawn, tmp_path: Path) -> None:
     child = spawn("echo")
     child.expect("embedded pair")
-    child.send(f"one{sequence}two\r")
+    child.send("one\ntwo\x1b[106;5uthree\x1b[13;2ufour\x1b[27;2;13~five\r")
     child.expect("lantern")
     child.send("\x11")
     child.expect(pexpect.EOF)
     saved = next((tmp_path / ".local/share/dfly-tui/chats").glob("*.jsonl")).read_text()
-    assert '"one\\ntwo"' in saved
+    assert '"one\\ntwo\\nthree\\nfour\\nfive"' in saved
+
+
+def test_9_locks_and_bars_in_the_child_work_also_when_it_is_started_again(spawn: Spawn) -> None:
+    child = spawn("locks", "--prompt", "die")
+    child.expect("SIGABRT")
+    child.send("\x12")
+    child.expect("embedded pair")
+    child.send("live\r")
+    child.expect("lantern")
+    child.send("\x11")
+    child.expect(pexpect.EOF)
+    assert "bar 50%" not in (child.before or "")
 
 
 def test_2_no_foreign_sequence_in_the_byte_stream(spawn: Spawn) -> None:

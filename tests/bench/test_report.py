@@ -53,7 +53,7 @@ def test_a_withheld_row_shows_no_number_that_could_be_quoted() -> None:
 
 
 def test_a_row_as_cells_fits_the_headings() -> None:
-    assert cells(row("a", "code")) == ("a", "20.0", "50.0", "2.50x", "4.00", "50%", "exact")
+    assert cells(row("a", "code")) == ("a", "20.0", "50.0", "2.50x", "4.00", "50%", "equal")
     assert len(HEADINGS) == 7
     assert why_withheld(row("a", "code")) is None
 
@@ -80,5 +80,5 @@ def test_a_page_names_machine_verification_and_withheld_rows() -> None:
     page = markdown(report)
     assert "X1" in page
     assert "exact: so and so" in page
-    assert "| a\\|b | 20.0 | 50.0 | 2.50x | 4.00 | 50% | exact |" in page
+    assert "| a\\|b | 20.0 | 50.0 | 2.50x | 4.00 | 50% | equal |" in page
     assert "- c withheld: token 3 is off" in page

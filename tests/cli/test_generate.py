@@ -58,6 +58,26 @@ def test_the_object_has_the_fields_and_they_agree(capsys: pytest.CaptureFixture[
     assert found["model"] == found["draft"] == "embedded"
 
 
+def test_a_seed_draws_the_same_text_with_and_without_a_drafter(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = (
+        "--prompt",
+        PROMPTS[0],
+        "--max-tokens",
+        "24",
+        "--temperature",
+        "1.2",
+        "--top-k",
+        "40",
+    )
+    full = generate(capsys, *options, "--seed", "5")
+    assert generate(capsys, *options, "--seed", "5", "--no-draft")["text"] == full["text"]
+    assert generate(capsys, *options, "--seed", "6")["text"] != full["text"]
+    assert main(["generate", "--prompt", "x", "--top-p", "2"]) == 2
+    assert "top-p 2.0 was asked for: give more than 0" in capsys.readouterr().err
+
+
 def test_every_step_is_a_line_of_the_steps_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -111,6 +131,11 @@ BAD: list[tuple[list[str], int, str]] = [
     (["--prompt", "x", "--steps", "/nowhere/steps"], 2, "/nowhere/steps can't be written"),
     (["--prompt", "word " * 3000], 1, "tokens, the model's context holds"),
     (["--prompt", "x", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
+    (["--prompt", "x", "--\x1b[2J\n"], 2, "unrecognized arguments: --\u241b[2J (see"),
+    (["--prompt", "x", "--max-tokens", "9" * 5000], 2, "\u2026 (see"),
+    (["--prompt", "x", "--model", "/\x1b[2J\nx"], 1, "no folder /\u241b[2J x"),
+    (["--prompt", "caf\udce9"], 2, "--prompt is not UTF-8"),
+    (["--prompt", "x", "--steps", "/dev/full"], 1, "/dev/full can't be written (No space left"),
 ]
 
 
@@ -177,3 +202,97 @@ def test_ctrl_c_keeps_the_partial_text_and_its_summary() -> None:
     assert b"tokens" in err
     assert b"Traceback" not in err
     assert out.endswith(b"\n")
+
+
+def test_an_argument_the_locale_could_not_read_is_read_as_utf8(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ("--max-tokens", "4", "--prompt")
+    broken = "caf\u00e9".encode().decode("ascii", "surrogateescape")
+    assert (
+        generate(capsys, *options, broken)["token_ids"]
+        == (generate(capsys, *options, "caf\u00e9")["token_ids"])
+    )
+
+
+class OddTokenizer:
+    """Answers in characters that an ASCII terminal has not."""
+
+    chat_template, eos_token_id = "odd", None
+
+    def apply_chat_template(self, *_: Any, **__: Any) -> list[int]:
+        return [70, 71, 72]
+
+    def decode(self, ids: Any, **_: Any) -> str:
+        return "\u6f22" * len(ids)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+def test_what_stdout_cannot_encode_is_written_escaped(
+    monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.setattr("dfly_core.model.pair.load_tokenizer", lambda _: OddTokenizer())
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(["generate", "--prompt", "x", "--max-tokens", "2", "--no-draft", *options]) == 0
+    if options:
+        assert json.loads(written.getvalue())["text"] == "\u6f22\u6f22"
+    else:
+        assert written.getvalue() == b"\\u6f22\\u6f22\n"
+
+
+def test_closed_streams_are_empty_ones(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["generate", "--prompt", "-"]) == 2
+    assert "the prompt is empty" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["generate", "--prompt", "x", "--max-tokens", "2"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ("| true", ""),
+        ("> /dev/full", "dfly-mlx: stdout can't be written (No space left on device)"),
+    ],
+)
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_a_reader_that_leaves_or_a_full_disk_is_an_exit_code_and_no_noise(
+    shell: str, said: str, options: str
+) -> None:
+    command = (
+        f"{sys.executable} -m dfly_core.cli.main generate --prompt Hi --max-tokens 9 {options}"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        ["bash", "-c", f"{command} {shell}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, env=env, timeout=60, check=False,
+    )  # fmt: skip
+    faults = [line for line in done.stderr.splitlines() if "dfly-mlx" in line or "Error" in line]
+    assert done.returncode == 1
+    assert all(line.startswith(said) for line in faults)
+    assert len(faults) == bool(said)
+
+
+def test_an_engine_that_cannot_be_imported_sends_to_the_doctor() -> None:
+    code = (
+        "import sys; sys.modules['mlx'] = None\n"
+        "from dfly_core.cli.main import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "generate", "--prompt", "x"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(
+        "dfly-mlx: the engine can't be imported (No module named 'mlx.core'"
+    )
+    assert "pip install" in done.stderr
+
+
+def test_a_fault_within_the_answer_begins_its_own_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--prompt", PROMPTS[2], "--steps", "/dev/full"]) == 1
+    assert capsys.readouterr().out == "\n"

@@ -15,13 +15,16 @@ from tests.convert.small import report, snapshot
 # given one. The order of lines is the same in every run, so the moments are, too.
 CHILD = """
 import os, signal, sys
-from dfly_core.convert import staging
+from dfly_core.convert import follow, staging
 from dfly_core.convert.convert import convert
 from dfly_core.records.commands import Convert
 source, output, how, last = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 if how == "two renames":
     staging.exchange = lambda one, other: False
 here = os.sep + os.path.join("dfly_core", "convert") + os.sep
+# However long reading back takes, it is waited for once: the same number of lines every time.
+wait = follow.Follower.wait
+follow.Follower.wait = lambda self, seconds: wait(self, 60)
 count = 0
 
 def trace(frame, event, _):

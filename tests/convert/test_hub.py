@@ -19,6 +19,7 @@ from dfly_core.convert.convert import convert
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import Busy, DflyError, Missing, Refused, Unavailable
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
+from tests.convert import hub_standin
 from tests.convert.hub_standin import COMMIT, Hub, files_of, serving
 from tests.convert.small import SAMPLES, never, report, snapshot
 
@@ -203,6 +204,15 @@ def test_a_wrong_checksum_is_refused_and_its_bytes_thrown_away(hub: Hub, tmp_pat
     assert isinstance(from_hub(tmp_path)[-1], Converted)
 
 
+def test_a_hub_without_hashes_is_no_hub(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_standin, "git_hash", lambda _: "../../../etc/evil")
+    error = refusal(tmp_path)
+    assert "states no hash for License_AngelSlim" in error.what
+    assert not (tmp_path / "cache").exists()
+
+
 def test_no_such_repository(hub: Hub, tmp_path: Path) -> None:
     error = refusal(tmp_path, source="someone/else")
     assert isinstance(error, Missing)
@@ -252,6 +262,7 @@ def test_without_network_the_cache_serves_and_else_it_is_said(
     closing = list(convert(Convert(str(tmp_path / "again"), REPOSITORY, "5712926"), never))[-1]
     assert isinstance(closing, Converted)
     assert closing.report["revision"] == COMMIT
+    assert len(closing.report["source_files"][0]["sha256"]) == 64
     assert snapshot(tmp_path / "again").keys() == snapshot(tmp_path / "out").keys()
     with pytest.raises(Unavailable) as caught:
         list(convert(Convert(str(tmp_path / "third"), "someone/else"), never))

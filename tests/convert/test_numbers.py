@@ -8,9 +8,21 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from dfly_core.convert.agreement import (
+    plain_rows,
+    quantised_rows,
+    sample_hidden,
+    streamed_drafter,
+)
 from dfly_core.convert.cast import cast, is_finite
+from dfly_core.convert.plan import make_plan
 from dfly_core.convert.quantize import MLX_DTYPES, from_bits, quantize_rows, to_bits
+from dfly_core.convert.safefile import read_safetensors
+from dfly_core.convert.source import find_source
 from dfly_core.convert.write import Error
+from dfly_core.model.config import drafter_config, read_config
+from dfly_core.model.drafter import Drafter
+from dfly_core.model.pair import load_drafter
 from tests.convert.small import CONFIG, make_folder, report, small_weights
 
 EVERY_16_BITS = np.arange(1 << 16, dtype=np.uint16)
@@ -72,6 +84,27 @@ def test_the_error_table_is_the_distance_from_the_original() -> None:
     assert error.relative == pytest.approx(np.linalg.norm(off) / np.linalg.norm(matrix), rel=1e-5)
     assert error.largest == pytest.approx(np.abs(off).max(), rel=1e-6)
     assert 0.02 < error.relative < 0.2  # four bits in groups of 64 normal values
+
+
+def loaded_drafter(folder: Path) -> Drafter:
+    """A converted drafter as the engine loads it."""
+    return load_drafter(folder, drafter_config(read_config(folder)), mx.float32)
+
+
+def test_the_compared_drafters_compute_what_the_loaded_ones_do(tmp_path: Path) -> None:
+    source = make_folder(tmp_path / "in")
+    report(source, tmp_path / "plain", dtype="f32")
+    report(source, tmp_path / "packed", dtype="f32", quantize=4)
+    plan = make_plan(find_source(source), tmp_path / "other", 4, "f32", False)
+    outputs = read_safetensors(tmp_path / "packed" / "model.safetensors")
+    streamed = {
+        "plain": {item.name: plain_rows(item) for item in plan.items},
+        "packed": {item.name: quantised_rows(item, outputs, 4) for item in plan.items},
+    }
+    for name, rows in streamed.items():
+        found = sample_hidden(streamed_drafter(plan.config, rows))
+        due = sample_hidden(loaded_drafter(tmp_path / name))
+        assert mx.allclose(found, due, rtol=1e-4, atol=1e-5), name
 
 
 @pytest.mark.parametrize("bits", [4, 8])

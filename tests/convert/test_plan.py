@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,15 @@ def test_a_flipped_bit_in_a_zip_is_found_by_its_checksum(tmp_path: Path) -> None
     for options in ({}, {"dtype": "f32"}, {"quantize": 8}):
         error = refused(source, tmp_path, **options)
         assert "layers.1.mlp.up_proj.weight does not match its checksum" in error.what
+
+
+def test_a_flipped_bit_under_views_is_found_by_its_checksum(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "views-bin", tmp_path / "in")
+    path = tmp_path / "in" / "pytorch_model.bin"
+    content = bytearray(path.read_bytes())
+    content[4500 + 10_000] ^= 1  # in the storage that all but two tensors are views of
+    path.write_bytes(content)
+    assert "does not match its checksum" in refused(tmp_path / "in", tmp_path).what
 
 
 def test_a_file_without_checksums_still_converts(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import zlib
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
+from dfly_core.convert import convert
 from dfly_core.convert.names import to_mlx
 from dfly_core.model.config import drafter_config, read_config
 from dfly_core.model.pair import load_drafter
 from dfly_core.records.errors import Refused
+from tests.convert.reference import read_mlx
 from tests.convert.small import SAMPLES, report, run, snapshot
 
 GOOD = {
@@ -123,11 +127,35 @@ def test_the_config_gains_what_the_mlx_format_adds_and_keeps_the_rest(tmp_path: 
 
 
 def test_licence_and_card_go_with_the_weights(tmp_path: Path) -> None:
-    said = report(SAMPLES / "serving-bin", tmp_path / "out")
+    report(SAMPLES / "serving-bin", tmp_path / "out")
     licence = "License_AngelSlim_model_and_dataset.txt"
     out = snapshot(tmp_path / "out")
     assert sorted(out) == [licence, "README.md", "config.json", "model.safetensors"]
     assert out[licence] == (SAMPLES / "serving-bin" / licence).read_bytes()
     card = out["README.md"].decode()
-    assert said["files"][0]["sha256"] in card
+    assert "license: other" in card
     assert "Converted from serving-bin (serving folder, revision unknown)" in card
+
+
+def test_the_card_states_hashes_that_are_right(tmp_path: Path) -> None:
+    said = report(SAMPLES / "serving-bin", tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    source = SAMPLES / "serving-bin" / "pytorch_model.bin"
+    files = {path.name: path for path in (source, *(tmp_path / "out").iterdir())}
+    for row in said["source_files"] + said["files"]:
+        content = files[row["name"]].read_bytes()
+        assert row["sha256"] == hashlib.sha256(content).hexdigest()
+        assert f"{row['name']}` | {len(content)} | {row['sha256']} |" in card
+    for name, read in read_mlx(tmp_path / "out" / "model.safetensors").items():
+        assert f"| {name} | {zlib.crc32(read()[1].tobytes()):08x} |" in card
+
+
+def test_a_large_file_is_not_hashed_and_a_dash_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convert, "HASHED_BYTES", 20_000)
+    said = report(SAMPLES / "serving-bin", tmp_path / "out")
+    hashes = {row["name"]: row["sha256"] for row in said["files"]}
+    assert hashes["model.safetensors"] is None
+    assert hashes["config.json"] is not None
+    assert "`model.safetensors` | 25760 | - |" in (tmp_path / "out" / "README.md").read_text()

@@ -281,6 +281,16 @@ def test_a_legacy_file_with_a_storage_cut_or_listed_twice_is_refused(tmp_path: P
         read_torch(path)
 
 
+def test_a_pickle_that_was_changed_in_its_zip_is_found_by_its_checksum(tmp_path: Path) -> None:
+    write_bin(tmp_path / "f", small_weights())
+    content = (tmp_path / "f").read_bytes()
+    changed = content.replace(b"layers.0.mlp.up_proj", b"layers.9.mlp.up_proj", 1)
+    assert changed != content
+    (tmp_path / "f").write_bytes(changed)
+    with pytest.raises(Refused, match=r"data\.pkl does not match its checksum"):
+        read_torch(tmp_path / "f")
+
+
 def test_a_tensor_of_another_kind_in_the_same_file_does_not_disturb(tmp_path: Path) -> None:
     # As an optimizer's step counter: int64, no axes, next to the weights.
     step = b"ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage")

@@ -93,3 +93,7 @@ def test_what_was_seen_is_bounded() -> None:
 
 def test_a_small_vocabulary_is_read_whole() -> None:
     assert Coverage(1024, [1000]).size() is None
+
+
+def test_a_stop_id_beyond_the_head_is_not_looked_up() -> None:
+    assert Coverage(VOCAB, [VOCAB // 2, VOCAB - 1, VOCAB, 10**9]).extra == [VOCAB // 2, VOCAB - 1]

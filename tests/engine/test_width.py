@@ -6,6 +6,7 @@ Time is counted from the cost table, so these are exact and not timed.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +14,8 @@ from dfly_core.engine.context import Context
 from dfly_core.engine.width import PROBE_LAST, Acceptance, WidthPolicy, best_width
 from dfly_core.model.pair import Pair
 from dfly_core.records.commands import GenerateOptions
-from dfly_core.records.loaded import Costs
-from dfly_core.records.step import Step
+from dfly_core.records.loaded import Costs, Verdict
+from dfly_core.records.step import Seconds, Step, Token
 from tests.tiny import BLOCK, Answer, alone, answer, half, make_pair, oracle, scripted, wrong
 
 PROMPT = [5, 17, 3, 88]
@@ -149,3 +150,54 @@ def test_proposals_beyond_the_width_are_judged_by_what_comes_next() -> None:
     assert three > 0.9
     assert four < 0.15
     assert two >= three >= four
+
+
+def cycle(proposals: list[int], width: int, chosen: list[int]) -> Step:
+    return Step(
+        index=1,
+        position=9,
+        anchor=Token(0, ""),
+        proposals=tuple(Token(i, "") for i in proposals),
+        width=width,
+        accepted=len(chosen) - 1,
+        chosen=tuple(Token(i, "") for i in chosen),
+        kept=len(chosen),
+        texts=("",) * len(chosen),
+        finish=None,
+        off=None,
+        seconds=Seconds(1.0),
+    )
+
+
+def test_proposals_left_open_by_the_last_cycle_are_no_probe() -> None:
+    policy = WidthPolicy(3, costs=Costs(1.0, (1.0, 1.1, 2.5, 3.9), 0.55))
+    for _ in range(40):
+        policy.observe(cycle([1, 2, 3], 1, [7]))
+    policy.observe(cycle([1, 2, 3], 1, [1, 2]))
+    assert policy.off  # parked, though all that was verified was right, and the third is open
+    policy.observe(cycle([], 0, [9]))
+    assert policy.off
+
+
+@pytest.mark.parametrize("fixed", [None, 1, 2])
+def test_a_verdict_narrower_than_the_drafts_is_kept_to(
+    pair: Pair, truth: list[int], monkeypatch: pytest.MonkeyPatch, fixed: int | None
+) -> None:
+    verdict = Verdict("m", "m", "exact", "native", (), 2, (), (), None, (), "", width=2)
+    monkeypatch.setattr(pair, "verdict", verdict)
+    chosen = oracle(truth, len(PROMPT))
+    options = replace(OPTIONS, width=fixed)
+    found = answer(Context(pair), PROMPT, options, chosen, costs=CHEAP)
+    assert found.ids == truth[:COUNT]
+    assert {step.width for step in found.steps[1:]} == {fixed or 2}
+
+
+def test_a_probe_longer_than_the_widest_block_can_end_a_park() -> None:
+    policy = WidthPolicy(2, costs=Costs(1.0, (1.0, 1.1, 1.2), 0.5))
+    for _ in range(40):
+        policy.observe(cycle([1, 2, 3], 2, [7]))
+    assert policy.off
+    policy.probe([1, 2, 3])
+    for token in (1, 2):
+        policy.observe(cycle([], 0, [token]))
+    assert policy.off is None

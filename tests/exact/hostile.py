@@ -10,7 +10,7 @@ import mlx.nn as nn
 
 from dfly_core.model.pair import Pair
 from dfly_core.model.target import Target
-from tests.tiny import TAPS, VOCAB, make_pair
+from tests.tiny import TAPS, VOCAB, make_pair, make_target
 
 NOISE = 1e-5
 Spoils = Callable[[int, int], bool]  # (rows, keys or columns) -> whether the kernel is off there
@@ -56,6 +56,26 @@ def spoil_linear(target: Target, spoils: Spoils, names: tuple[str, ...] = ()) ->
                     noisy.weight = module.weight
                     noisy.spoil(spoils)
                     setattr(part, name, noisy)
+    return Target(target.model, target.config, TAPS)
+
+
+def spoil_quantized(monkeypatch: Any, spoils: Spoils) -> None:
+    """MLX's quantised product, as modules and our routes call it, off at some row counts."""
+    real = mx.quantized_matmul
+
+    def noisy(x: mx.array, *weights: Any, **options: Any) -> mx.array:
+        out = real(x, *weights, **options)
+        rows = x.shape[-2]
+        off = rows > 1 and spoils(rows, x.shape[-1])
+        return out * (1.0 + NOISE * rows) if off else out
+
+    monkeypatch.setattr(mx, "quantized_matmul", noisy)
+
+
+def quantized_target(seed: int = 1, **changes: Any) -> Target:
+    """A tiny target at 4 bits, sizes that divide into groups."""
+    target = make_target(seed, **({"hidden_size": 64, "intermediate_size": 128} | changes))
+    nn.quantize(target.model, 32, 4)
     return Target(target.model, target.config, TAPS)
 
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from dfly_core.exact.findings import Findings
 from dfly_core.exact.selftest import build_routes, self_test
 from dfly_core.exact.verdict import judge, routes_for
+from dfly_core.model.machine import blas
+from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Verdict, VerifyMode
-from tests.exact.hostile import spoil_attention, spoil_linear
+from tests.exact.hostile import (
+    quantized_target,
+    spoil_attention,
+    spoil_linear,
+    spoil_quantized,
+)
 from tests.tiny import LAYERS, make_target
 
 MOST = 6  # rows
@@ -38,14 +46,32 @@ def routes_at(verdict: Verdict, name: str) -> dict[str, str]:
     return {work: route for work, route in verdict.routes if work.startswith(name)}
 
 
-def test_an_exact_kernel_is_found_exact_and_takes_no_detour() -> None:
-    # Noise at no row count at all: whatever this machine's BLAS does is what is measured.
+@pytest.mark.parametrize("sizes", [{}, LONG])
+def test_an_exact_kernel_is_found_exact_and_takes_no_detour(sizes: dict[str, Any]) -> None:
+    verdict = verdict_of(findings_of(make_target(**sizes)))
+    assert verdict.exact_width == MOST - 1
+    if "openblas" not in blas():
+        assert verdict.route == "native"
+        assert "as they are" in verdict.words
+        assert verdict.cost_exact == verdict.cost_native
+        assert all(route == f"native 2-{MOST}" for _, route in verdict.routes)
+
+
+def test_where_native_is_exact_blocks_run_as_mlx_lm_runs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found = findings_of(make_target())
     verdict = verdict_of(found)
-    assert verdict.exact_width == MOST - 1
-    if verdict.route == "native":
-        assert "as they are" in verdict.words
-        assert found.whole[-1].exact_seconds == found.whole[-1].native_seconds
+    if verdict.route != "native":
+        pytest.skip("this BLAS is not row-exact, so there are detours")
+    routes, target = routes_for(found, verdict), make_target()
+
+    def detour(*_: Any) -> Any:
+        raise AssertionError("took a detour")
+
+    monkeypatch.setattr(Routes, "layer", detour)
+    for count in range(2, MOST + 1):
+        target.forward(mx.array([[1] * count]), target.make_cache(), routes)
 
 
 def test_progress_is_told_and_ends_at_its_total() -> None:
@@ -79,6 +105,25 @@ def test_a_linear_kernel_that_is_off_is_found_and_routed_around(fault: str) -> N
     assert verdict.exact_width == MOST - 1
     assert verdict.route == "detours"
     assert "with detours" in verdict.words
+
+
+@pytest.mark.parametrize("fault", ["none", *ROW_FAULTS])
+def test_a_quantised_target_is_tested_and_routed_alike(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = quantized_target()
+    spoils = ROW_FAULTS.get(fault, lambda rows, _: False)
+    spoil_quantized(monkeypatch, spoils)
+    found = findings_of(target)
+    assert {f.shape.split()[1] for f in found.linear} == {"q4/32"}
+    for finding in found.linear:
+        assert ("native" in finding.exact) is not spoils(finding.rows, 0)
+        assert finding.exact
+    assert all(whole.exact for whole in found.whole)
+    verdict = verdict_of(found)
+    assert verdict.exact_width == MOST - 1
+    if fault != "none":
+        assert verdict.route == "detours"
 
 
 def test_one_bad_layer_shape_sends_only_that_shape_around() -> None:
@@ -122,17 +167,17 @@ def test_attention_off_where_no_probe_looked_is_caught_by_the_whole_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     target = make_target(**LONG)
-    spoil_attention(monkeypatch, lambda rows, keys: keys in range(254, 262) and rows == 4)
+    spoil_attention(monkeypatch, lambda rows, keys: keys in range(254, 262) and rows == 2)
     found = findings_of(target)
     seen = {key for f in found.attention for key in f.keys}
     assert not seen & set(range(251, 259))
     whole = {f.rows: f for f in found.whole}
-    assert whole[4].level == "attention by row"
-    assert whole[4].exact
-    assert whole[5].exact
+    # Two rows: a block size at which every BLAS here is exact, so that it would be used.
+    assert whole[2].level == "attention by row"
+    assert all(finding.exact for finding in whole.values())
     routes = routes_for(found, verdict_of(found))
     assert routes is not None
-    assert routes.at(4).runs(300, 4) == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert routes.at(2).runs(300, 2) == [(0, 1), (1, 2)]
 
 
 def test_where_no_route_is_exact_nothing_is_claimed_and_width_is_none(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,21 @@ from mlx.utils import tree_flatten
 
 from dfly_core.engine.context import Context
 from dfly_core.model.config import drafter_config, tensor_shapes
-from dfly_core.model.pair import check_fit, load_drafter, load_target
-from dfly_core.records.commands import GenerateOptions
-from dfly_core.records.errors import DflyError, Missing, Refused
-from tests.tiny import TAPS, alone, answer, draft_config, make_pair, make_target, target_config
+from dfly_core.model.locate import EMBEDDED
+from dfly_core.model.pair import check_fit, header_shapes, load_drafter, load_pair, load_target
+from dfly_core.model.prompt import prompt_ids, stop_ids
+from dfly_core.records.commands import GenerateOptions, Load, Message
+from dfly_core.records.errors import DflyError, Missing, Refused, Usage
+from tests.tiny import (
+    TAPS,
+    TinyTokenizer,
+    alone,
+    answer,
+    draft_config,
+    make_pair,
+    make_target,
+    target_config,
+)
 
 
 def save_target(folder: Path, **changes: Any) -> Path:
@@ -105,6 +118,7 @@ MISFITS: list[tuple[str, dict[str, Any], str]] = [
     ("heads", {"num_key_value_heads": 3}, "4 attention heads can't share 3"),
     ("odd", {"head_dim": 13}, "head_dim 13 is odd"),
     ("block", {"block_size": 1}, "block_size 1 leaves nothing to draft"),
+    ("huge block", {"block_size": 2**30}, "block_size is 1073741824, more than 64"),
     ("text", {"hidden_size": "32"}, "hidden_size is '32'"),
     ("shape", {"intermediate_size": 41}, r"mlp.gate_proj.weight has shape \[40, 32\]"),
 ]
@@ -177,3 +191,122 @@ def test_files_that_are_not_there_or_cut_short_are_named(tmp_path: Path) -> None
     (folder / "config.json").unlink()
     with pytest.raises(DflyError, match=r"no config\.json"):
         check_fit(tmp_path / "t", target_config(), folder)
+
+
+def test_a_family_whose_config_has_no_head_size_loads_too() -> None:
+    pair = make_pair(model_type="qwen2", head_dim=None)
+    assert pair.info.kv_bytes_per_token == 2 * 4 * (4 * 2 * 8 + 2 * 2 * 12)
+    prompt = [4, 5, 6]
+    found = answer(Context(pair), prompt, GenerateOptions(max_tokens=20))
+    assert found.ids == alone(pair, prompt, 20)
+
+
+TARGETS: list[tuple[dict[str, Any], str]] = [
+    ({"vocab_size": 0}, "vocab_size is 0 where"),
+    ({"vocab_size": "many"}, "vocab_size is 'many' where"),
+    ({"num_attention_heads": -4}, "num_attention_heads is -4 where"),
+    ({"head_dim": 0}, "head_dim is 0 where"),
+    ({"rope_theta": "x"}, "rope_theta is 'x' where"),
+    ({"max_position_embeddings": -1}, "max_position_embeddings is -1 where"),
+    ({"layer_types": 5}, "sliding-window"),
+    ({"model_file": "evil.py"}, r"code of its own \(evil.py\)"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), TARGETS, ids=[said for _, said in TARGETS])
+def test_a_target_with_a_size_that_is_none_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        check_fit(Path("t"), target_config(**changes), None)
+
+
+def test_a_hub_snapshot_is_called_by_its_id(tmp_path: Path) -> None:
+    folder = save_drafter(tmp_path / "d", target_num_hidden_layers=36)
+    snapshot = tmp_path / "models--owner--model" / "snapshots" / "0a1b"
+    with pytest.raises(Refused, match="layers 36, owner/model has 4"):
+        check_fit(snapshot, target_config(), folder)
+
+
+def test_a_folder_name_that_mlx_lm_takes_for_a_pattern_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"no folder with \[, \* or \? in its name \(.*a\[1\]\)"):
+        load_target(save_target(tmp_path / "a[1]"), ())
+
+
+INDEXES = [
+    ("{", "can't be read"),
+    ("[]", "holds no JSON object"),
+    ("{}", "has no weight_map"),
+    ('{"weight_map": [1]}', "has no weight_map"),
+    ('{"weight_map": {"a": 5}}', "lacks 5"),
+    ('{"weight_map": {"a": "model-2.safetensors"}}', "lacks model-2.safetensors"),
+    ('{"weight_map": {"a": "../model.safetensors"}}', "lacks ../model.safetensors"),
+]
+
+
+@pytest.mark.parametrize(("index", "said"), INDEXES)
+def test_an_index_that_names_no_shards_here_is_refused(
+    tmp_path: Path, index: str, said: str
+) -> None:
+    folder = save_target(tmp_path / "t")
+    (folder / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(DflyError, match=said):
+        load_pair(Load(str(folder)))
+
+
+HEADERS = ["", "null", "5", '"a"', "[]", "[" * 100_000, '{"a": 5}', '{"a": {"shape": [1]}}',
+           '{"a": {"shape": [1], "data_offsets": []}}']  # fmt: skip
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda header: header[:20])
+def test_a_header_that_is_none_is_refused(tmp_path: Path, header: str) -> None:
+    data = struct.pack("<Q", len(header)) + header.encode()
+    (tmp_path / "model.safetensors").write_bytes(data)
+    with pytest.raises(Refused, match=r"model.safetensors can't be read"):
+        header_shapes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"quantization": {}},
+        {"quantization": {"bits": "x", "group_size": 64}},
+        {"rope_scaling": {"type": "nope"}},
+        {"rope_scaling": {"type": "yarn"}},
+    ],
+)
+def test_a_drafter_that_cannot_be_built_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    folder = save_drafter(tmp_path / "d")
+    with pytest.raises(Refused, match=r"the drafter in .* can't be loaded"):
+        load_drafter(folder, drafter_config(draft_config(**changes)), mx.float32)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "holds no JSON object"),
+        ('{"eos_token_id": ["a"]}', r"is \['a'\], no token id"),
+        ('{"eos_token_id": {}}', r"is \{\}, no token id"),
+    ],
+)
+def test_a_generation_config_without_token_ids_is_refused(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "generation_config.json").write_text(text)
+    with pytest.raises(Refused, match=said):
+        stop_ids(tmp_path, {}, TinyTokenizer())
+
+
+def test_half_a_character_in_a_message_is_named() -> None:
+    with pytest.raises(Usage, match=r"a user message is no valid text .* at character 1"):
+        prompt_ids(TinyTokenizer(), [Message("user", "a\ud83d")])
+
+
+def test_what_cannot_serve_is_refused_before_anything_large_is_read(tmp_path: Path) -> None:
+    # There is not even a tokenizer yet, which is read before the weights.
+    target = save_target(tmp_path / "t")
+    packed = {"bits": 4, "group_size": 64}
+    drafter = save_drafter(tmp_path / "d", quantization=packed)
+    with pytest.raises(Refused, match="stored with 4 bits, 8 were asked for"):
+        load_pair(Load(str(target), str(drafter), draft_bits=8))
+    shutil.copy(EMBEDDED / "target" / "tokenizer.json", target)
+    with pytest.raises(Refused, match="has no chat template: take an instruction-tuned model"):
+        load_pair(Load(str(target), str(drafter)))

@@ -78,3 +78,19 @@ def test_the_cut_into_pieces_does_not_matter(cuts: list[int]) -> None:
 def test_what_it_does_not_know_is_named(line: bytes, said: str) -> None:
     with pytest.raises(WireError, match=said):
         decode(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[" * 100_000, b'{"type":' * 100_000, b"\xff\xfe", b'{"type":"Close","job":' + b"9" * 5000],
+    ids=lambda line: repr(line[:10]),
+)
+def test_a_line_that_cannot_be_parsed_is_a_wire_error(line: bytes) -> None:
+    with pytest.raises(WireError, match="not a line of the protocol"):
+        decode(line)
+
+
+def test_a_number_too_large_for_its_field_is_named() -> None:
+    line = b'{"type":"Generate","job":1,"messages":[],"options":{"temperature":1%s}}' % (b"0" * 400)
+    with pytest.raises(WireError, match="temperature"):
+        decode(line)

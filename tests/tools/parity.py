@@ -1,8 +1,8 @@
 """Counts how often verification by blocks equals one token at a time, exact and fast.
 
-`python -m tests.tools.parity [--prompts 300] [--tokens 64] [--model DIR --draft DIR]`, with
-and without `LD_PRELOAD=.../libopenblas.so.0`. Prints one JSON line per target: the hostile
-near-tie one, then the pair (the embedded one by default; `--hostile-only` leaves it out).
+`python -m tests.tools.parity [--prompts 300] [--tokens 64] [--model DIR --draft DIR]`,
+with and without `LD_PRELOAD=.../libopenblas.so.0`. Prints one JSON line per target: the hostile
+near-tie one, then the pair (the embedded one by default).
 """
 
 from __future__ import annotations
@@ -123,11 +123,12 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--model")
     parser.add_argument("--draft")
-    parser.add_argument("--hostile-only", action="store_true")
+    parser.add_argument("--only", choices=("near-ties", "pair"))
     args = parser.parse_args()
-    hostile = near_tie_pair()
-    runs = [("near ties", hostile, random_prompts(args.prompts, 90), True)]
-    if not args.hostile_only:
+    runs: list[tuple[str, Pair, list[list[int]], bool]] = []
+    if args.only != "pair":
+        runs.append(("near ties", near_tie_pair(), random_prompts(args.prompts, 90), True))
+    if args.only != "near-ties":
         pair = load_pair(Load(args.model, args.draft))
         runs.append(("pair", pair, text_prompts(pair, args.prompts), False))
     for name, pair, prompts, scripted in runs:

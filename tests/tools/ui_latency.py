@@ -40,6 +40,7 @@ class Measured:
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     behind: float = 0.0
+    behind_cpu: float = 0.0
     widgets: int = 0
 
     def p95(self, values: list[float]) -> float:
@@ -76,9 +77,10 @@ async def measure(scenario: str, rate: float, turns: int = 0, gap: float = 0.2) 
                 await asyncio.sleep(gap)
                 await _press(app, composer, found)
             # The engine is done when its closing event was read; the screen when it has settled.
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             await pilot.pause()
             found.behind = time.perf_counter() - began
+            found.behind_cpu = time.process_time() - cpu
             found.widgets = len(app.screen.query("*"))
         engine.end()
     return found

@@ -1,0 +1,241 @@
+"""A/B, models, settings, the wizard and the benchmark tab, driven by keys over a script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dfly_core.records.events import Progress
+from dfly_core.records.step import Token
+from dfly_tui.screens.bench import BenchScreen
+from dfly_tui.screens.convert import ConvertScreen
+from dfly_tui.screens.models import ModelsScreen
+from dfly_tui.screens.race import RaceScreen
+from dfly_tui.screens.settings import SettingsScreen, parse
+from dfly_tui.state.checking import check
+from dfly_tui.state.models import find_models, misfit, model_roots, read_model
+from dfly_tui.state.panel import compare
+from dfly_tui.state.progress import duration, words
+from dfly_tui.state.reports import bar, cells, compared, summary
+from tests.app.app_driving import Opener
+from tests.app.engine_script import bench_row
+
+
+@pytest.mark.parametrize(
+    ("scenario", "verdict", "badge"),
+    [
+        ("story", "= The same 44 tokens", "Parity: equals the target, 44 tokens"),
+        ("drift", "≠ First difference at token", "Parity: first difference at token"),
+    ],
+)
+async def test_a_race_runs_both_decoders_and_sets_the_parity_badge(
+    open_app: Opener, scenario: str, verdict: str, badge: str
+) -> None:
+    async with open_app(scenario) as d:
+        await d.ask("hello")
+        await d.answered()
+        assert "Parity: not checked" in d.shown
+        await d.pilot.press("f5")
+        await d.wait(lambda: isinstance(d.app.screen, RaceScreen))
+        await d.sees(verdict)
+        assert "2." in d.shown  # the speed-up
+        await d.pilot.press("escape")
+        await d.sees(badge)
+
+
+async def test_a_race_can_be_left_while_it_runs(open_app: Opener) -> None:
+    async with open_app("long", rate=300) as d:
+        d.app.settings.max_tokens = 5
+        await d.ask("hello")
+        await d.answered()
+        d.app.settings.max_tokens = 100_000
+        await d.pilot.press("f5")
+        await d.wait(lambda: d.app.desk.busy == "A/B")
+        await d.pilot.press("escape")
+        await d.wait(lambda: not d.app.desk.busy)
+        assert d.app.screen is d.app.chat_screen
+        await d.ask("again")
+        await d.wait(lambda: d.app.talk.answering)
+        await d.pilot.press("escape")
+        await d.answered(4)
+
+
+def test_tokens_are_compared_one_by_one() -> None:
+    a, b, c = Token(1, "a"), Token(2, "b"), Token(3, "c")
+    assert compare([a, b], [a, b]).parted is False
+    assert (compare([a, b], [a, c]).same, compare([a, b], [a, c]).right) == (1, c)
+    assert (compare([a], [a, b]).same, compare([a], [a, b]).left) == (1, None)
+
+
+def model(folder: Path, **config: Any) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").write_bytes(b"x" * 1000)
+    return folder
+
+
+TARGET: dict[str, Any] = {"hidden_size": 64, "vocab_size": 100, "num_hidden_layers": 6}
+DRAFTER: dict[str, Any] = {"hidden_size": 64, "vocab_size": 100, "num_hidden_layers": 2}
+DRAFTER |= {"target_layer_ids": [1, 3], "target_num_hidden_layers": 6}
+
+
+def test_models_are_found_where_they_lie_and_fit_or_do_not(tmp_path: Path) -> None:
+    hub = tmp_path / ".cache/huggingface/hub/models--org--name/snapshots/abc"
+    model(hub, **TARGET)
+    model(tmp_path / ".lmstudio/models/maker/thing", **(TARGET | {"vocab_size": 7}))
+    drafter = model(tmp_path / "data/models/draft []", **DRAFTER)
+    (tmp_path / "data/models/broken").mkdir()
+    (tmp_path / "data/models/broken/config.json").write_text("{")
+    roots = [
+        r for r in model_roots(tmp_path / "data", {"HOME": str(tmp_path)}) if r[0] != "embedded"
+    ]
+    found = find_models(roots)
+    assert [(m.name, m.kind) for m in found] == [
+        ("models/draft []", "drafter"), ("org/name", "target"), ("maker/thing", "target"),
+    ]  # fmt: skip
+    ours = read_model(drafter)
+    assert ours is not None
+    assert misfit(found[1], ours) == ""
+    assert misfit(found[2], ours) == "made for vocabulary 100, this target has 7"
+
+
+async def test_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be_chosen(
+    open_app: Opener, home: Path
+) -> None:
+    model(home / "data/models/target", **TARGET)
+    model(home / "data/models/good", **DRAFTER)
+    model(home / "data/models/bad", **(DRAFTER | {"target_num_hidden_layers": 80}))
+    async with open_app() as d:
+        await d.pilot.press("f6")
+        await d.wait(lambda: isinstance(d.app.screen, ModelsScreen))
+        await d.sees("models/target")
+        names = [m.name for m in d.app.screen._targets]  # type: ignore[attr-defined]
+        await d.pilot.press(*["down"] * (names.index("models/target") + 1))
+        await d.sees("made for layers 80, this target has 6")
+        await d.pilot.press("enter", "enter")
+        await d.wait(lambda: d.ready and d.app.panel.pair is not None)
+        pair = d.app.panel.pair
+        assert pair is not None
+        assert (pair.model, pair.draft) == (
+            str(home / "data/models/target"), str(home / "data/models/good"),
+        )  # fmt: skip
+        assert "target + good" in d.shown
+    kept = json.loads((home / "data/settings.json").read_text())
+    assert kept["draft"] == str(home / "data/models/good")
+
+
+async def test_22_a_pair_that_the_engine_refuses_is_a_visible_reason(open_app: Opener) -> None:
+    async with open_app("misfit") as d:
+        from dfly_core.records.commands import Load
+
+        d.app.load(Load("target", "drafter"))
+        await d.sees("the drafter has 36 target layers")
+        await d.ask("hello")
+        assert "choose one with F6" in d.app.chat_screen.notice.words
+        assert not d.app.talk.chat.turns
+
+
+async def test_settings_explain_themselves_and_are_kept(open_app: Opener, home: Path) -> None:
+    async with open_app() as d:
+        await d.pilot.press("f9")
+        await d.wait(lambda: isinstance(d.app.screen, SettingsScreen))
+        await d.sees("the answer equals the target alone")
+        await d.pilot.press("down", "down", "down")
+        await d.sees("The longest answer, in tokens")
+        await d.pilot.press("enter", *["backspace"] * 4, *"77", "enter")
+        await d.wait(lambda: d.app.settings.max_tokens == 77)
+    assert json.loads((home / "data/settings.json").read_text())["max_tokens"] == 77
+    assert parse("width", "") is None
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        parse("temperature", "hot")
+
+
+async def test_the_wizard_checks_converts_reports_and_the_result_can_be_used(
+    open_app: Opener, home: Path
+) -> None:
+    source = model(home / "source", **DRAFTER)
+    async with open_app() as d:
+        await d.pilot.press("f7")
+        await d.wait(lambda: isinstance(d.app.screen, ConvertScreen))
+        await d.sees("2.26 GB to download")
+        await d.pilot.press(*str(home / "nowhere"))
+        await d.sees("There is nothing at")
+        d.app.screen.query_one("#source").value = str(source)  # type: ignore[attr-defined]
+        await d.sees("made for 6 layers")
+        await d.pilot.press("ctrl+s")
+        await d.sees("Converted to")
+        await d.sees("embed_tokens dropped")
+        await d.pilot.press("ctrl+u")
+        await d.wait(lambda: d.app.screen is d.app.chat_screen and d.ready)
+        pair = d.app.panel.pair
+        assert pair is not None
+        assert str(pair.draft).endswith("source-MLX")
+
+
+async def test_the_wizard_stops_and_shows_refusals(open_app: Opener) -> None:
+    async with open_app("story", rate=2) as d:
+        await d.pilot.press("f7", "ctrl+s")
+        await d.wait(lambda: d.app.desk.busy == "conversion")
+        await d.sees("400 MB/s")
+        await d.pilot.press("escape")
+        await d.sees("Stopped: nothing was left behind.")
+    async with open_app("misfit") as d:
+        await d.pilot.press("f7", "ctrl+s")
+        await d.sees("use revision 5712926")
+
+
+def test_the_check_page_knows_sizes_and_disk(tmp_path: Path) -> None:
+    source = model(tmp_path / "s", **DRAFTER)
+    whole, quarter = check(str(source), tmp_path, None), check(str(source), tmp_path, 4)
+    assert (whole.size, quarter.size, whole.refused) == (1000, 280, "")
+    assert "nothing at" in check(str(tmp_path / "no"), tmp_path, None).refused
+    (source / "model.safetensors").unlink()
+    assert "No weights" in check(str(source), tmp_path, None).refused
+
+
+async def test_the_benchmark_runs_live_withholds_lists_compares_and_exports(
+    open_app: Opener, home: Path
+) -> None:
+    async with open_app() as d:
+        await d.pilot.press("f8")
+        await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
+        await d.pilot.press("ctrl+s")
+        await d.sees("1 withheld. Report:")
+        await d.sees("differs at token 31, gap 0.0021")
+        assert "code-0 [/]" in d.shown
+        assert "bench-1" in d.shown
+        await d.pilot.press("ctrl+k")
+        await d.sees("1.00x of bench-1")
+        await d.pilot.press("ctrl+e", "enter")
+        await d.wait((home / "data/reports/bench-1.md").exists)
+        page = (home / "data/reports/bench-1.md").read_text()
+        assert "code-0 [/]" in page
+        assert "withheld: differs" in page
+
+
+async def test_chat_and_benchmark_do_not_run_at_once_and_say_so(open_app: Opener) -> None:
+    async with open_app("story", rate=1) as d:
+        await d.pilot.press("f8", "ctrl+s")
+        await d.wait(lambda: d.app.desk.busy == "benchmark")
+        assert not d.app.say("hello")
+        await d.sees("One thing at a time: the benchmark still runs")
+        await d.pilot.press("escape")
+        await d.sees("3 not run")
+
+
+def test_a_report_in_words() -> None:
+    rows = [bench_row(0), bench_row(2)]
+    assert summary(rows) == "2 rows · median speed-up 2.20x · from 2.20 to 2.20 · 1 withheld"
+    assert cells(rows[1])[-1] == "withheld: differs at token 31, gap 0.0021"
+    assert compared(rows, [rows[0] | {"dfly_tps_median": 55.0}]) == {"code-0 [/]": 2.0}
+    assert [len(bar(s)) for s in (0.0, 1.0, 9.0)] == [12, 12, 12]
+
+
+def test_progress_in_words() -> None:
+    progress = Progress("write", "x", 500_000_000, 2_000_000_000, "bytes", 1e8)
+    assert words(progress) == "500 MB of 2.00 GB · 100 MB/s · 15 s left"
+    assert words(Progress("x", "", 3, 0, "tokens")) == "3 tokens"
+    assert [duration(s) for s in (0.2, 75, 7300)] == ["1 s", "1 min 15 s", "2 h 1 min"]
