@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dfly_core.records.commands import Job
-from dfly_core.records.events import CLOSING, PROTOCOL, Event, Failed, Hello
+from dfly_core.records.events import CLOSING, PROTOCOL, Event, Hello
 from dfly_tui.engine import Engine, Gone
 
 
@@ -29,7 +29,7 @@ class Desk:
         self.fault = ""
         self._job = 0
         self._what = ""
-        self._command: Job | None = None
+
         self._listener: Listener | None = None
 
     @property
@@ -59,7 +59,7 @@ class Desk:
         if self._what or self.gone:
             return False
         self._what, self._listener = what, listener
-        self._command = job
+
         self._job = self.engine.send(job)
         return True
 
@@ -85,10 +85,6 @@ class Desk:
                         "install both from one version"
                     )
             elif self._what and job == self._job:
-                if isinstance(event, Failed) and event.kind == "busy" and self._command:
-                    # The worker said that the last job ended a moment before it was free.
-                    self._job = self.engine.send(self._command)
-                    continue
                 batch.append(event)
                 if isinstance(event, CLOSING):
                     self._hand(batch)

@@ -51,7 +51,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 def prompt_ids(
     tokenizer: Tokenizer, messages: Sequence[Message], thinking: bool = False
 ) -> list[int]:
-    """The ids of a conversation, ready for the answer; no-thinking unless asked."""
+    """The ids of a conversation, ready for the answer or its rest; no-thinking unless asked."""
     for message in messages:
         try:
             message.content.encode("utf-8")
@@ -61,10 +61,13 @@ def prompt_ids(
                 f"character {error.start})",
                 "write it again",
             ) from error
+    # A conversation that ends with the assistant is an answer to be gone on with.
+    unfinished = bool(messages) and messages[-1].role == "assistant"
     try:
         ids = tokenizer.apply_chat_template(
             [{"role": m.role, "content": m.content} for m in messages],
-            add_generation_prompt=True,
+            add_generation_prompt=not unfinished,
+            continue_final_message=unfinished,
             enable_thinking=thinking,
             tokenize=True,
             return_dict=False,
