@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--target-minutes", type=float, default=82)
     parser.add_argument("--answers", type=int, default=16000)
     parser.add_argument("--answer-minutes", type=float, default=9)
-    parser.add_argument("--drafter-minutes", type=float, default=21)
+    parser.add_argument("--drafter-minutes", type=float, default=25)
     parser.add_argument("--threads", type=int, default=1, help="for the target; 2 on idle cores")
     parser.add_argument("--only", choices=["upstream", "ablation"], help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -93,6 +93,9 @@ def main() -> None:
     figures = evaluate.evaluate(
         target, tokenizer, {"drafter": with_head, "without correction": without}, show=True
     )
+    engine = given.work / "engine.json"
+    if engine.exists():  # the output of tests.tools.ninety, from an environment with MLX
+        figures["engine"] = json.loads(engine.read_text())
     export.write_json(given.work / "figures.json", figures)
     print(json.dumps(figures, indent=1))
     if given.out:
