@@ -95,10 +95,11 @@ def _expected(page: Mapping[str, Any]) -> Iterator[str]:
         return
     yield ""
     yield "Expected"
+    cached = " (or more: so small a model stays in the cache)" if page["pass_bytes"] < 5e7 else ""
     yield (
         f"  memory reads {page['bandwidth_bytes_per_second'] / 1e9:.1f} GB/s (summing an array); a "
         f"plain step reads {_size(page['pass_bytes'])}: at most "
-        f"{page['plain_ceiling_tps']:.0f} tokens/s without drafting"
+        f"{page['plain_ceiling_tps']:.0f} tokens/s without drafting{cached}"
     )
     for row in page.get("predicted") or ():
         gain = f"width {row['width']}, {row['speedup']:.2f} times plain decoding"
