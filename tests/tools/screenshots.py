@@ -1,6 +1,6 @@
 """Pictures for the README from the app over the real engine.
 
-`python -m tests.tools.screenshots docs`
+`python -m tests.tools.screenshots .docs`
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
 from tests.app.app_driving import Driver, wait_until
 
-PROMPT = "Write a Python function that adds two numbers."
+PROMPT = "Write a Python function that counts the vowels in a word."
 
 
 async def pictures(folder: Path) -> None:
@@ -26,7 +26,9 @@ async def pictures(folder: Path) -> None:
         async with app.run_test(size=(120, 36), notifications=True) as pilot:
             d = Driver(app, pilot)
             await wait_until(lambda: d.ready, 300)
-            for number, words in enumerate((PROMPT, "Now subtract them."), 1):
+            for number, words in enumerate(
+                (PROMPT, "Tell me a story about a brave fox named Leo who lives in the forest."), 1
+            ):
                 await d.ask(words)
                 await d.answered(2 * number, 300)
             await pilot.pause(0.5)
