@@ -6,6 +6,10 @@ Makes Qwen3-8B-DFly's shapes in bf16 with the embedding copy (3.5 GB, removed at
 times `cp` of the file and `dfly-mlx convert` in turn, each whole command from outside, and takes
 medians. Peak memory is the converting process's own high-water mark above what it held when the
 interpreter had started, before anything of ours was imported.
+
+Measure on an idle machine: the converter needs about 1.6 s of processor time on two threads
+where cp needs 1.1, so with both cores busy it waits longer. On two idle cores (AMD EPYC), nine
+runs: cp 1.11 s, convert 1.51 s, ratio 1.37; 24 MB above the start, 292 MB quantising to 4 bits.
 """
 
 from __future__ import annotations
