@@ -8,7 +8,8 @@ medians. Peak memory is the converting process's own high-water mark above what 
 interpreter had started, before anything of ours was imported.
 
 Measure on an idle machine: the converter needs about 1.6 s of processor time on two threads
-where cp needs 1.1, so with both cores busy it waits longer. On two idle cores (AMD EPYC), nine
+where cp needs 1.1, so with both cores busy it waits longer. With two cores to itself (raised
+priority, AMD EPYC), nine
 runs: cp 1.11 s, convert 1.51 s, ratio 1.37; 24 MB above the start, 292 MB quantising to 4 bits.
 """
 
