@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
 
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import speculate
 from dfly_core.engine.plain import decode_plain
 from dfly_core.engine.prefill import first_choice, prefill
-from dfly_core.engine.propose import Draft
-from dfly_core.engine.propose import propose as draft
+from dfly_core.engine.propose import Draft, propose
 from dfly_core.engine.run import Run
 from dfly_core.engine.sampling import chooser
 from dfly_core.engine.stopping import StopRule
@@ -29,7 +27,7 @@ def generate(
     ids: Sequence[int],
     options: GenerateOptions,
     cancelled: Callable[[], bool],
-    propose: Callable[[Context], Draft] | None = None,
+    propose: Callable[[Context], Draft] = propose,
     costs: Costs | None = None,
 ) -> Iterator[Progress | Step]:
     """Answer the prompt `ids`: Progress while it is read, then Step 0, then the steps.
@@ -55,7 +53,7 @@ def generate(
         policy=WidthPolicy(pair.widest if context.drafter else 0, options.width, costs),
         pieces=Pieces(pair.decode),
         cancelled=cancelled,
-        propose=propose or partial(draft, chooser=choose),
+        propose=propose,
         chooser=choose,
     )
     try:

@@ -20,8 +20,9 @@ class Draft:
 def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
     """Propose the K-1 tokens after the anchor; lets the drafter read pending rows first.
 
-    With a sampling `chooser` the proposals are drawn with the noise the target's tokens will
-    be drawn with, which makes them agree more often.
+    Greedy unless a sampling `chooser` is given: then the proposals are drawn with the noise
+    the target's tokens will be drawn with. On the embedded pair that agrees less often (mean
+    accepted length at temperature 1: 6.7, greedy 7.0), so the engine drafts greedily.
     """
     drafter, target = context.drafter, context.pair.target
     assert drafter is not None

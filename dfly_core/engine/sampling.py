@@ -8,7 +8,7 @@ alone would draw with the same seed, whatever was proposed and however wide the 
 For a greedy draft this is the usual rule for speculative sampling: proposal d is accepted with
 probability p(d) = min(1, p(d)/q(d)) for a one-hot q, and what is emitted otherwise is
 distributed as p without d, the normalised positive part of p - q. A draft that is sampled
-with the same noise is accepted more often; its q need not be known.
+itself, from whatever q, leaves the answer as it is too.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -13,7 +14,7 @@ import pytest
 from dfly_core.engine import cycle
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
-from dfly_core.engine.propose import Draft, propose
+from dfly_core.engine.propose import propose
 from dfly_core.engine.sampling import GREEDY, Chooser, chooser
 from dfly_core.model.config import drafter_config
 from dfly_core.model.drafter import Drafter
@@ -72,13 +73,15 @@ def exact_table(pair: Pair, options: GenerateOptions) -> dict[tuple[int, ...], f
 
 
 def draw(
-    pair: Pair, options: GenerateOptions, count: int, proposals: Propose | None
+    pair: Pair, options: GenerateOptions, count: int, draft: str = "one-hot"
 ) -> Counter[tuple[int, ...]]:
     """Answers under the seeds 0..count-1."""
     found: Counter[tuple[int, ...]] = Counter()
     context = Context(pair)
     for seed in range(count):
         seeded = GenerateOptions(**{**vars(options), "seed": seed, "width": 2})
+        drawn_with = chooser(seeded, VOCAB) if draft == "sampled" else GREEDY
+        proposals = partial(propose, chooser=drawn_with)
         steps = [
             event
             for event in generate(context, PROMPT, seeded, lambda: False, proposals)
@@ -109,11 +112,6 @@ def chi_square_p(found: Counter[tuple[int, ...]], table: dict[tuple[int, ...], f
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
-def one_hot(context: Context) -> Draft:
-    """The drafter's best tokens, drawn from no noise."""
-    return propose(context, GREEDY)
-
-
 @pytest.mark.parametrize(
     ("draft", "setting"),
     [
@@ -127,7 +125,7 @@ def test_three_tokens_are_distributed_as_the_target_alone(
     small: Pair, setting: str, draft: str
 ) -> None:
     options = SETTINGS[setting]
-    found = draw(small, options, 350, one_hot if draft == "one-hot" else None)
+    found = draw(small, options, 350, draft)
     assert chi_square_p(found, exact_table(small, options)) > 0.001
 
 
@@ -157,7 +155,7 @@ def test_a_wrong_acceptance_rule_is_found_out(
 ) -> None:
     monkeypatch.setattr(cycle, "accept", rule)
     options = SETTINGS["temperature 1.5"]
-    found = draw(small, options, 180, one_hot)
+    found = draw(small, options, 180)
     assert chi_square_p(found, exact_table(small, options)) < 1e-6
 
 
@@ -167,7 +165,7 @@ def test_noise_that_forgets_the_position_is_found_out(
     real = Chooser.noise
     monkeypatch.setattr(Chooser, "noise", lambda self, position: real(self, 0))
     options = SETTINGS["temperature 1.5"]
-    found = draw(small, options, 180, one_hot)
+    found = draw(small, options, 180)
     assert chi_square_p(found, exact_table(small, options)) < 1e-6
 
 
@@ -187,17 +185,17 @@ def plain(pair: Pair) -> list[int]:
 
 
 @pytest.mark.parametrize("width", [*range(BLOCK), None])
-@pytest.mark.parametrize("kind", ["own", "one-hot", "half right"])
+@pytest.mark.parametrize("kind", ["own", "sampled", "half right"])
 def test_a_seed_draws_the_same_text_at_every_width_and_from_every_drafter(
     pair: Pair, plain: list[int], width: int | None, kind: str
 ) -> None:
     options = GenerateOptions(**{**vars(DRAWN), "width": width})
-    proposals = {
-        "own": None,
-        "one-hot": one_hot,
+    drafters: dict[str, Propose] = {
+        "own": propose,
+        "sampled": partial(propose, chooser=chooser(DRAWN, pair.info.vocab_size)),
         "half right": half([*plain, *[0] * BLOCK], len(LONG_PROMPT)),
-    }[kind]
-    found = answer(Context(pair), LONG_PROMPT, options, proposals)
+    }
+    found = answer(Context(pair), LONG_PROMPT, options, drafters[kind])
     assert found.ids == plain
     if kind == "half right" and width:
         assert any(step.accepted for step in found.steps)
