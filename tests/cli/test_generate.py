@@ -61,16 +61,9 @@ def test_the_object_has_the_fields_and_they_agree(capsys: pytest.CaptureFixture[
 def test_a_seed_draws_the_same_text_with_and_without_a_drafter(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    options = (
-        "--prompt",
-        PROMPTS[0],
-        "--max-tokens",
-        "24",
-        "--temperature",
-        "1.2",
-        "--top-k",
-        "40",
-    )
+    story = ("--prompt", "Tell me a story.", "--max-tokens", "40")
+    # The embedded target is sure of itself: at 1.5 every seed tells the same story.
+    options = (*story, "--temperature", "3", "--top-k", "40")
     full = generate(capsys, *options, "--seed", "5")
     assert generate(capsys, *options, "--seed", "5", "--no-draft")["text"] == full["text"]
     assert generate(capsys, *options, "--seed", "6")["text"] != full["text"]
