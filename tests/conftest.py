@@ -1,11 +1,16 @@
-"""Nothing a test does may touch the user's own caches."""
+"""Nothing a test does may touch the user's own caches, or depend on the user's hub settings."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Before anything imports huggingface_hub, which reads its settings once.
+for name in [n for n in os.environ if n.startswith(("HF_", "HUGGING_FACE_", "TRANSFORMERS_"))]:
+    del os.environ[name]
 
 
 @pytest.fixture(scope="session", autouse=True)
