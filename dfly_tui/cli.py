@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dfly_core import __version__
+from dfly_core.cli.arguments import OneLineParser
 from dfly_core.records.commands import GenerateOptions, Load
 from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
@@ -19,7 +20,7 @@ from dfly_tui.state.store import Store
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(
+    top = OneLineParser(
         prog="dfly-tui", description="Chat in the terminal, decoded speculatively with DFly."
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
