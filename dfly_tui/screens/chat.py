@@ -285,7 +285,7 @@ class ChatScreen(Screen[None]):
         """The line above the composer: what is hidden, being edited, or could be typed."""
         words = ""
         if self.editing is not None:
-            words = "Editing your message: Enter sends it in its place, Esc leaves it as it was"
+            words = "Editing: Enter sends the new text, Esc keeps the old"
         elif self.composer.text.startswith("/"):
             fitting = completions(self.composer.text)
             words = "  ".join(f"/{c.word}" for c in fitting if c.when(self.app))

@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 _BITS = (None, 8, 4)
 
 
+class _Choice(RadioButton):
+    """A radio button that shows by its glyph, not by colour alone, whether it is the chosen one."""
+
+    BUTTON_INNER: str = "○"
+
+    def render(self) -> Content:
+        """The button and its label."""
+        self.BUTTON_INNER = "●" if self.value else "○"
+        return super().render()
+
+
 class ConvertScreen(Screen[None]):
     """One page from top to bottom; ctrl+s starts, Esc stops or leaves."""
 
@@ -48,7 +59,9 @@ class ConvertScreen(Screen[None]):
             border: none; height: 1; padding: 0 1; background: $foreground 8%; max-width: 100;
         }
         & Input:focus { border: none; background: $primary 20%; }
-        & RadioSet { border: none; background: $background; padding: 0; height: auto; width: auto; }
+        & RadioSet, & RadioSet:focus {
+            border: none; background: $background; padding: 0; height: auto; width: auto;
+        }
         & ProgressLine { margin: 1 0 0 0; max-width: 100; }
         & #outcome { margin: 1 0 0 0; }
         & > Footer { background: $background; }
@@ -74,9 +87,9 @@ class ConvertScreen(Screen[None]):
             yield Static(id="check")
             yield Static("Weights", classes="name")
             with RadioSet(id="bits"):
-                yield RadioButton(Content("16 bit: as published"), value=True)
-                yield RadioButton(Content("8 bit: half the size, drafts faster"))
-                yield RadioButton(Content("4 bit: a quarter of the size, drafts fastest"))
+                yield _Choice(Content("16 bit: as published"), value=True)
+                yield _Choice(Content("8 bit: half the size, drafts faster"))
+                yield _Choice(Content("4 bit: a quarter of the size, drafts fastest"))
             yield Static("Output", classes="name")
             yield Input(id="output")
             yield ProgressLine()

@@ -90,8 +90,10 @@ def standing(state: PanelState, width: int, tall: bool = True) -> Content:
     mark = {"matches": "=", "differs": "≠"}.get(state.parity.state, "?")
     rows.append(Content(f"{mark} ").stylize(colour) + Content(f"Parity: {state.parity.words}"))
     if state.verdict is not None and tall:
-        checked = f"Verify {state.verdict.mode}: {state.verdict.words}"
-        rows.append(line(checked, limit=2 * width).stylize(_DIM))
+        mode, checked = state.verdict.mode, state.verdict.words
+        if not checked.startswith(("exact", "fast")):
+            checked = f"{mode}: {checked}"
+        rows.append(line(f"Verify {checked}", limit=5 * width // 2).stylize(_DIM))
     if state.pair is not None:
         rows.append(context(state, width))
     return Content("\n").join(rows)
