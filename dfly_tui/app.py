@@ -28,7 +28,7 @@ from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
 from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
-from dfly_tui.state.models import short_name
+from dfly_tui.state.models import pair_words
 from dfly_tui.state.panel import PanelState
 from dfly_tui.state.progress import doing
 from dfly_tui.state.settings import load_settings, save_settings
@@ -189,10 +189,7 @@ class DflyApp(ScreenActions):
         pair = self.panel.pair
         if pair is None or self._doing:
             return self._doing or "starting the engine"
-        if pair.embedded:
-            return "embedded pair" if pair.draft else "embedded target alone"
-        name = short_name(pair.model)
-        return f"{name} + {short_name(pair.draft)}" if pair.draft else f"{name}, alone"
+        return pair_words(pair)
 
     @property
     def loaded(self) -> Load:

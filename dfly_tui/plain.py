@@ -12,6 +12,7 @@ from dfly_core.records.visible import visible
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
 from dfly_tui.state.conversation import Conversation, foot_words
+from dfly_tui.state.models import pair_words
 from dfly_tui.state.panel import PanelState
 from dfly_tui.state.store import Store
 from dfly_tui.talk import Talk
@@ -98,7 +99,7 @@ class Plain:
         for event in events:
             if isinstance(event, Loaded):
                 self.panel.pair, self.panel.verdict = event.pair, event.verdict
-                self._note(f"{event.pair.model} + {event.pair.draft or 'no drafter'}")
+                self._note(pair_words(event.pair))
             elif isinstance(event, Failed):
                 self.trouble(f"{event.what}: {event.remedy}" if event.remedy else event.what)
 

@@ -14,6 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dfly_tui.screens.dialogs import AskLine, Confirm, Dialog
+from dfly_tui.state.progress import plural
 from dfly_tui.state.store import Summary, matches
 from dfly_tui.text import line
 
@@ -129,7 +130,7 @@ class ChatsScreen(Dialog[int]):
 
 def _row(summary: Summary, width: int) -> Content:
     when = _ago(time.time() - summary.changed)
-    right = f"{summary.turns} turns  {when:>9}"
+    right = f"{plural(summary.turns, 'message')}  {when:>9}"
     title = line(summary.title, limit=max(width - len(right) - 2, 8))
     gap = " " * max(width - title.cell_length - len(right), 1)
     return title + Content(gap) + Content(right).stylize("$foreground 60%")

@@ -81,7 +81,7 @@ class RaceScreen(Screen[None]):
     RaceScreen {
         & > #race-head { height: 1; padding: 0 2; background: $foreground 6%; text-style: bold; }
         & > #verdict { height: auto; min-height: 1; padding: 0 2; margin: 0 0 1 0; }
-        & LaneView.second { border-left: vkey $foreground 15%; }
+        & LaneView.second { border-left: vkey $foreground 15%; padding: 1 1 1 2; }
         & > Footer { background: $background; }
     }
     """

@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from dfly_core.records.step import Step
 from dfly_tui.screens.dialogs import Dialog
+from dfly_tui.state.progress import plural
 from dfly_tui.text import line
 from dfly_tui.widgets.step_strip import ACCEPTED, OWN, REJECTED, UNVERIFIED, coloured
 
@@ -52,7 +53,7 @@ class ReplayScreen(Dialog[None]):
 
     def _show(self) -> None:
         step = self._steps[self._at]
-        of = f"Step {step.index}, {self._at + 1} of {len(self._steps)}"
+        of = f"Step {step.index} of {self._steps[-1].index}"
         self.query_one("#step-title", Static).update(Content(of))
         self.query_one("#step-body", Static).update(Content("\n").join(page(step)))
 
@@ -72,7 +73,8 @@ def page(step: Step) -> list[Content]:
         lines.append(_row(OWN, "", quoted(step.chosen[-1].piece)))
     lines += [Content(""), Content("gave  ").stylize(_DIM) + line(quoted(step.text), limit=200)]
     if step.kept < len(step.chosen):
-        lines.append(Content(f"{len(step.chosen) - step.kept} more fell behind the stop"))
+        past = plural(len(step.chosen) - step.kept, "token")
+        lines.append(Content(f"{past} more lay past the answer's end"))
     lines.append(_times(step))
     return lines
 
@@ -80,12 +82,15 @@ def page(step: Step) -> list[Content]:
 def _what(step: Step) -> Content:
     if step.index == 0:
         return Content("The prompt was read; the target chose the first token.")
+    if not step.chosen:
+        return Content("The answer ended here, between two steps.")
     if not step.is_cycle:
         why = f": {step.off}" if step.off else ""
         return line(f"No draft in this step{why}. The target chose one token.")
     return Content(
         f"{step.width} of {len(step.proposals)} drafted tokens were checked at position "
-        f"{step.position}, {step.accepted} accepted; {step.kept} tokens came of it."
+        f"{step.position}, {step.accepted} accepted; "
+        f"{plural(step.kept, 'token')} came of it."
     )
 
 

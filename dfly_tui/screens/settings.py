@@ -43,8 +43,8 @@ class SettingsScreen(Dialog[None]):
             yield Static(id="explained", classes="hint")
             yield Static(
                 content(
-                    "Enter changes, Esc leaves. Pair: F6. Your own keys: “keys” in "
-                    f"{self.app.settings_path}, as binding id and key names"
+                    "Enter changes, Esc leaves. Pair: F6. Your own keys go into "
+                    f'{self.app.settings_path}, such as "keys": {{"app.new_chat": "f12"}}'
                 ),
                 classes="hint",
             )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from dfly_core.records.loaded import PairInfo
+
 
 @dataclass(frozen=True)
 class Found:
@@ -130,6 +132,14 @@ def short_name(name: str) -> str:
     """A path or hub id in a few words."""
     path = Path(name)
     return f"embedded {path.name}" if path.parent.name == "embedded" else path.name
+
+
+def pair_words(pair: PairInfo) -> str:
+    """A loaded pair in a few words."""
+    if pair.embedded:
+        return "embedded pair" if pair.draft else "embedded target alone"
+    name = short_name(pair.model)
+    return f"{name} + {short_name(pair.draft)}" if pair.draft else f"{name}, alone"
 
 
 def _name(folder: Path) -> str:

@@ -49,3 +49,8 @@ def words(progress: Progress) -> str:
         if progress.total > progress.done:
             parts.append(f"{duration((progress.total - progress.done) / progress.rate)} left")
     return " · ".join(parts)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from dfly_core.records import report as records
+from dfly_tui.state.progress import plural
 
 Row = Mapping[str, Any]
 # Shorter than the records' headings: a withheld row needs the room; rates are tokens/s.
@@ -44,9 +45,10 @@ def summary(rows: Sequence[Row]) -> str:
     """Published and withheld rows, the median speed-up and its spread."""
     speeds = [row["speedup"] for row in rows if row.get("speedup") is not None]
     withheld = sum(1 for row in rows if not row.get("parity"))
-    parts = [f"{len(rows)} rows"]
+    parts = [plural(len(rows), "row")]
     if speeds:
         parts.append(f"median speed-up {median(speeds):.2f}x")
+    if len(speeds) > 1:
         parts.append(f"from {min(speeds):.2f} to {max(speeds):.2f}")
     if withheld:
         parts.append(f"{withheld} withheld")

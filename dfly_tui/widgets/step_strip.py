@@ -47,6 +47,8 @@ def row(step: Step, slots: int, width: int) -> Content:
     lead = f"{step.index:>4} "
     count = f" {step.kept} "
     room = width - len(lead) - (slots + 1) - len(count)
+    if not marks and step.finish == "cancelled":
+        return Content(lead + "stopped").stylize("$foreground 50%")
     shown = line(step.text.replace("\n", "⏎"), limit=max(room, 1)) if room > 1 else Content("")
     pad = " " * max(slots + 1 - len(marks), 0)
     return Content("").join(

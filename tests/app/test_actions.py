@@ -25,7 +25,7 @@ async def test_edit_puts_the_new_message_in_the_old_ones_place(open_app: Opener)
         await d.answered(4)
         await d.pilot.press("ctrl+t")
         assert d.app.chat_screen.composer.draft == "secnod"
-        assert "Editing your message" in d.shown
+        assert "Editing: Enter sends" in d.shown
         await d.ask("second")
         await d.pilot.pause()
         assert await d.answered(4) == d.app.talk.chat.turns[3].text
