@@ -41,6 +41,12 @@ def main(argv: Sequence[str] | None = None, worker: Sequence[str] = WORKER) -> i
     """Run the app; returns the exit code."""
     args = parser().parse_args(argv)
     data = data_dir()
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"{data} can't be made ({error.strerror}): set XDG_DATA_HOME to a folder that can"
+        sys.stderr.write(f"dfly-tui: {why}\n")
+        return 1
     number, fault = _resumed(args.resume, data)
     if fault:
         sys.stderr.write(f"dfly-tui: {fault}\n")

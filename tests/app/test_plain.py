@@ -49,6 +49,19 @@ def test_faults_are_one_line_and_a_code(tmp_path: Path) -> None:
     assert piped(tmp_path, "story", "", "--resume", "77").returncode == 2
 
 
+def test_wrong_options_and_a_home_that_cannot_be_made_are_one_line(tmp_path: Path) -> None:
+    done = piped(tmp_path, "story", "", "--bogus")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "dfly-tui: unrecognized arguments: --bogus (see dfly-tui --help)"
+    ]
+    (tmp_path / "file").touch()
+    done = piped(tmp_path / "file", "story", "hi")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "set XDG_DATA_HOME" in done.stderr
+
+
 def test_lines_in_a_terminal_are_turns_and_controls_stay_harmless(tmp_path: Path) -> None:
     child = pexpect.spawn(
         sys.executable, ["-c", RUN, str(SCRIPT), "controls", "--plain"],
