@@ -38,6 +38,7 @@ class ChatScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
+        Binding("escape", "leave_edit", "Leave the edit", id="chat.leave_edit"),
         Binding("escape", "home", "To the composer", show=False),
         Binding("tab", "example", "Example", id="chat.example", priority=True),
         # With priority: the composer's TextArea has pages of its own.
@@ -220,11 +221,12 @@ class ChatScreen(Screen[None]):
         self._show_below()
 
     def action_stop(self) -> None:
-        """Stop the answer, or leave editing."""
-        if self.talk.answering:
-            self.talk.stop()
-        else:
-            self._leave_editing()
+        """Stop the answer."""
+        self.talk.stop()
+
+    def action_leave_edit(self) -> None:
+        """Leave the message as it was."""
+        self._leave_editing()
 
     def action_home(self) -> None:
         """The notice is read; the composer has the keys again."""
@@ -251,7 +253,9 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""
         if action == "stop":
-            return self.talk.answering or self.editing is not None
+            return self.talk.answering
+        if action == "leave_edit":
+            return self.editing is not None and not self.talk.answering
         if action == "page":
             return not self.panel.strip.has_focus
         if action == "example":
