@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from dfly_core.records.events import Progress
-from dfly_core.records.step import Token
+from dfly_core.records.step import Seconds, Step, Token
 from dfly_tui.screens.bench import BenchScreen
 from dfly_tui.screens.convert import ConvertScreen
 from dfly_tui.screens.models import ModelsScreen
 from dfly_tui.screens.race import RaceScreen
+from dfly_tui.screens.replay import page
 from dfly_tui.screens.settings import SettingsScreen, parse
 from dfly_tui.state.checking import check
 from dfly_tui.state.models import find_models, misfit, model_roots, read_model
 from dfly_tui.state.panel import compare
 from dfly_tui.state.progress import duration, words
 from dfly_tui.state.reports import bar, cells, compared, summary
+from dfly_tui.widgets.step_strip import row
 from tests.app.app_driving import Opener
 from tests.app.engine_script import bench_row
 
@@ -239,3 +241,9 @@ def test_progress_in_words() -> None:
     assert words(progress) == "500 MB of 2.00 GB · 100 MB/s · 15 s left"
     assert words(Progress("x", "", 3, 0, "tokens")) == "3 tokens"
     assert [duration(s) for s in (0.2, 75, 7300)] == ["1 s", "1 min 15 s", "2 h 1 min"]
+
+
+def test_a_step_that_only_ends_a_stopped_answer_says_so() -> None:
+    step = Step(9, 40, None, (), 0, 0, (), 0, (), "cancelled", None, Seconds(0.0))
+    assert row(step, 7, 40).plain == "   9 stopped"
+    assert page(step)[0].plain == "The answer ended here, between two steps."
