@@ -42,7 +42,7 @@ class BenchScreen(Screen[None]):
     app: DflyApp
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "start", "Run", id="bench.start", priority=True),
+        Binding("ctrl+s", "start", "Run", id="bench.start"),
         Binding("ctrl+e", "export", "Export Markdown", id="bench.export", priority=True),
         Binding("ctrl+k", "compare", "Compare", id="bench.compare", priority=True),
         Binding("escape", "leave", "Stop or back", id="bench.back"),

@@ -45,7 +45,7 @@ class ConvertScreen(Screen[None]):
     app: DflyApp
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "start", "Convert", id="convert.start", priority=True),
+        Binding("ctrl+s", "start", "Convert", id="convert.start"),
         Binding("ctrl+u", "use", "Use it now", id="convert.use", priority=True),
         Binding("escape", "leave", "Stop or back", id="convert.back"),
     ]

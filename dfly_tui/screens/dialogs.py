@@ -66,7 +66,7 @@ class AskText(Dialog[str]):
     """Asks for a text of several lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "accept", "Accept", id="dialog.accept", priority=True)
+        Binding("ctrl+s", "accept", "Accept", id="dialog.accept")
     ]
     DEFAULT_CSS = "AskText TextArea { height: 10; }"
 
