@@ -167,8 +167,9 @@ class ConvertScreen(Screen[None]):
             elif isinstance(event, Cancelled):
                 self._say("Stopped: nothing was left behind.", "")
             elif isinstance(event, Failed):
-                words = f"{event.what}: {event.remedy}" if event.remedy else event.what
-                self._say(words, "$error")
+                # The page has no --force: what is there is never replaced from here.
+                remedy = event.remedy.replace(", or replace it with --force", "")
+                self._say(f"{event.what}: {remedy}" if remedy else event.what, "$error")
         self.refresh_bindings()
 
     def lost(self, gone: Gone) -> None:
