@@ -202,7 +202,8 @@ def _summary(stats: Stats, finish: str) -> str:
         f"{stats.emitted} tokens ({finish})",
         f"{rate:.1f} tokens/s" if rate else "- tokens/s",
         f"first after {first:.2f} s" if first is not None else "first after -",
-        f"{stats.cycles} cycles",
+        f"{stats.cycles} cycles"
+        + (f" and {stats.plain_steps} plain steps" if stats.plain_steps else ""),
         f"mean accepted length {mean:.2f}" if mean else "mean accepted length -",
         f"acceptance {accepted:.0%}" if accepted is not None else "acceptance -",
     ]

@@ -69,6 +69,12 @@ def _run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         # The reader of our output left: no fault of ours, and nothing to say to it.
         return EXIT_FAILED
+    except PermissionError as error:
+        if args.debug:
+            traceback.print_exc()
+        what = f"{error.filename or 'a file'}: {error.strerror}"
+        print(f"dfly-mlx: {one_line(what)}: check its permissions", file=sys.stderr)
+        return EXIT_FAILED
     except Exception as error:  # noqa: BLE001  the last door: never a bare traceback
         if args.debug:
             traceback.print_exc()

@@ -77,7 +77,8 @@ def read_object(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise Missing(f"no {path.name} in {path.parent}", "name a checkpoint folder") from error
     except (OSError, ValueError, RecursionError) as error:
-        raise Refused(f"{path} can't be read ({error})", "download it again") from error
+        remedy = "check its permissions, or download it again"
+        raise Refused(f"{path} can't be read ({error})", remedy) from error
     if not isinstance(config, dict):
         raise Refused(f"{path} holds no JSON object", "download it again")
     return config

@@ -289,3 +289,22 @@ def test_an_engine_that_cannot_be_imported_sends_to_the_doctor() -> None:
 def test_a_fault_within_the_answer_begins_its_own_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "--prompt", PROMPTS[2], "--steps", "/dev/full"]) == 1
     assert capsys.readouterr().out == "\n"
+
+
+def test_the_summary_tells_plain_steps_apart_from_cycles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["generate", "--prompt", PROMPTS[0], "--no-draft", "--max-tokens", "5"]) == 0
+    assert "0 cycles and 4 plain steps" in capsys.readouterr().err
+
+
+def test_what_may_not_be_read_is_named_with_its_remedy(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(args: object) -> int:
+        raise PermissionError(13, "Permission denied", "/some/folder")
+
+    monkeypatch.setattr("dfly_core.cli.generate.run", forbidden)
+    assert main(["generate", "--prompt", "x"]) == 1
+    said = capsys.readouterr().err
+    assert said == "dfly-mlx: /some/folder: Permission denied: check its permissions\n"
