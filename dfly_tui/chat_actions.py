@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,7 @@ class ChatActions(App[int]):
         if width is None and pair is not None and pair.embedded and pair.draft:
             # The embedded pair is there to show drafting, also where it does not pay.
             width = pair.block_size - 1
-        return GenerateOptions(
-            max_tokens=chosen.max_tokens, width=width, temperature=chosen.temperature
-        )
+        return replace(chosen.options, width=width)
 
     def say_line(self, words: str, serious: bool = False) -> None:
         """A short-lived line; never parsed as markup."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dfly_core import __version__
 from dfly_core.cli.arguments import OneLineParser
-from dfly_core.records.commands import GenerateOptions, Load
+from dfly_core.records.commands import Load
 from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
 from dfly_tui.state.conversation import Conversation
@@ -99,7 +99,7 @@ def _plain(args: argparse.Namespace, worker: Sequence[str], data: Path, number: 
     chat = Conversation(system=settings.system)
     if number is not None:
         chat = Store(data / "chats").load(number)
-    options = GenerateOptions(settings.max_tokens, settings.width, settings.temperature)
+    options = settings.options
     load = _load(args) or Load(settings.model, settings.draft, settings.no_draft)
     engine = Engine(data / "engine.log", worker)
     plain = Plain(engine, load, options, data / "chats", chat)

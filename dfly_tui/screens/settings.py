@@ -107,6 +107,9 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "max_tokens": (1, 1_000_000),
     "width": (0, 64),
     "temperature": (0, 2),
+    "top_p": (0.01, 1),
+    "top_k": (0, 1_000_000),
+    "seed": (0, 2**31 - 1),
 }
 
 
@@ -129,7 +132,7 @@ def parse(name: str, text: str) -> int | float | None:
 def _row(name: str, settings: Settings) -> Content:
     value = getattr(settings, name)
     shown = {True: "on", False: "off", None: "automatic", "": "none"}.get(value, str(value))
-    if name == "temperature" or name == "max_tokens":
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         shown = str(value)
     label = Content(f"{name.replace('_', ' '):<18}")
     return label + line(shown, limit=44).stylize("bold")

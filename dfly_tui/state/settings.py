@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from dfly_core.records.commands import GenerateOptions
 from dfly_core.records.wire import WireError, from_plain
 
 
@@ -24,9 +25,24 @@ class Settings:
     max_tokens: int = 1024
     width: int | None = None
     temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int | None = None
     panel: bool = True
     reduced_motion: bool = False
     keys: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> GenerateOptions:
+        """How answers are to be made."""
+        return GenerateOptions(
+            max_tokens=self.max_tokens,
+            width=self.width,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            seed=self.seed,
+        )
 
 
 EXPLAINED: dict[str, str] = {
@@ -39,6 +55,9 @@ EXPLAINED: dict[str, str] = {
     "max_tokens": "The longest answer, in tokens.",
     "width": "Drafted tokens a step checks. Empty: measured; the embedded pair always drafts.",
     "temperature": "0 always takes the likeliest token; higher is more varied and not comparable.",
+    "top_p": "Draw only from the likeliest tokens that together reach this share; 1 is all.",
+    "top_k": "Draw only from that many likeliest tokens; 0 is all.",
+    "seed": "The same seed draws the same text. Empty draws anew each time.",
     "panel": "Show the live panel on wide terminals.",
     "reduced_motion": "No animation, and fewer repaints while an answer streams.",
     "keys": "Your own keys, as binding id and key names.",

@@ -177,3 +177,11 @@ async def test_a_long_chat_shows_its_end_and_pages_back_to_its_beginning(open_ap
         await d.ask("more")
         await d.answered(62)
         await d.sees("And so it went home.")
+
+
+async def test_how_tokens_are_drawn_is_told_to_the_engine(open_app: Opener) -> None:
+    async with open_app() as d:
+        chosen = d.app.settings
+        chosen.temperature, chosen.top_p, chosen.top_k, chosen.seed = 0.7, 0.9, 40, 5
+        made = d.app.options
+        assert (made.temperature, made.top_p, made.top_k, made.seed) == (0.7, 0.9, 40, 5)
