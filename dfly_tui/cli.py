@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dfly_core import __version__
-from dfly_core.cli.arguments import OneLineParser
 from dfly_core.records.commands import Load
+from dfly_core.records.usage import OneLineParser
 from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
 from dfly_tui.state.conversation import Conversation

@@ -1,28 +1,17 @@
-"""Options that several subcommands share, and a parser whose faults are one line."""
+"""Options that several subcommands share."""
 
 from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn, get_args
+from typing import get_args
 
 from dfly_core.records.commands import Load
-from dfly_core.records.errors import EXIT_USAGE, Unavailable, Usage
+from dfly_core.records.errors import Unavailable, Usage
 from dfly_core.records.loaded import VerifyMode
-from dfly_core.records.visible import one_line
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """An ArgumentParser that reports a usage fault in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the fault and its remedy; exit 2."""
-        print(f"{self.prog}: {one_line(message)} (see {self.prog} --help)", file=sys.stderr)
-        sys.exit(EXIT_USAGE)
 
 
 def count(text: str) -> int:

@@ -13,7 +13,6 @@ from types import ModuleType
 
 from dfly_core import __version__
 from dfly_core.cli import bench, convert, doctor, generate
-from dfly_core.cli.arguments import OneLineParser
 from dfly_core.records.errors import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -21,6 +20,7 @@ from dfly_core.records.errors import (
     DflyError,
     import_fault,
 )
+from dfly_core.records.usage import OneLineParser
 from dfly_core.records.visible import one_line
 
 SUBCOMMANDS: tuple[ModuleType, ...] = (generate, convert, bench, doctor)
