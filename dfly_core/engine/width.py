@@ -156,9 +156,16 @@ class WidthPolicy:
         width, rate = best_width(self.acceptance.products(), self._costs)
         if rate < TO_PARK * plain:
             seconds = self._costs.draft + self._costs.verify[width]
+            cost, tokens = seconds * plain, rate * seconds
+            right, reached = self.acceptance.seen
+            # Before a proposal was judged there is nothing to blame but the costs.
+            if reached:
+                seen = f"with {right / reached:.0%} of proposals right lately"
+            else:
+                seen = f"if {PRIOR_RATE:.0%} of proposals are right, and none was tried yet"
             self.off = (
-                f"too few proposals are right: a cycle would give {rate * seconds:.1f} tokens "
-                f"and cost {seconds * plain:.1f} target steps"
+                f"not expected to pay: a cycle costs {cost:.1f} target steps, as measured at "
+                f"loading, and gives about {tokens:.1f} tokens {seen}"
             )
             self._since_probe = 0
             self.acceptance.forget()  # what the last cycle left open is no probe

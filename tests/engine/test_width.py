@@ -108,6 +108,22 @@ def test_where_no_acceptance_could_pay_nothing_is_ever_drafted(
     assert found.steps[1].off == "a cycle costs 7.5 target steps here and gives at most 6 tokens"
 
 
+def test_the_reason_to_park_says_what_was_known() -> None:
+    costs = Costs(plain=1.0, verify=(1.0, 1.8, 2.5, 3.2), draft=0.5)
+    at_once = WidthPolicy(3, costs=costs).off
+    assert at_once == (
+        "not expected to pay: a cycle costs 3.0 target steps, as measured at loading, and gives "
+        "about 2.3 tokens if 75% of proposals are right, and none was tried yet"
+    )
+    tried = WidthPolicy(3, costs=Costs(plain=1.0, verify=(1.0, 1.5, 1.8, 2.1), draft=0.5))
+    assert tried.off is None
+    tried.observe(cycle([1, 2, 3], 3, [1, 7]))
+    assert tried.off == (
+        "not expected to pay: a cycle costs 2.3 target steps, as measured at loading, and gives "
+        "about 2.1 tokens with 50% of proposals right lately"
+    )
+
+
 def test_probes_come_at_growing_intervals(pair: Pair, truth: list[int]) -> None:
     drafted: list[int] = []
     bad = wrong(truth, len(PROMPT))
