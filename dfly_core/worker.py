@@ -66,7 +66,9 @@ class Worker:
             try:
                 self._take(decode(line))
             except WireError as error:
-                self._say(0, Failed(error.kind, error.what, error.remedy))
+                # Not under the number of the job that runs: that would tell of its end.
+                job = 0 if error.job == self._running else error.job
+                self._write(job, Failed(error.kind, error.what, error.remedy))
         # The parent is gone or has closed us; whatever runs now has no one to tell.
         os._exit(0)
 
@@ -88,7 +90,7 @@ class Worker:
                 error = Busy(f"job {busy} is running", "wait for it or stop it")
                 self._write(envelope.job, Failed(error.kind, error.what, error.remedy))
         else:
-            raise WireError(f"{type(body).__name__} is no command")
+            raise WireError(f"{type(body).__name__} is no command", envelope.job)
 
     def _cancel(self, job: int | None) -> None:
         with self._state:

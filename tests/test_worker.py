@@ -195,6 +195,25 @@ def test_a_cancel_of_no_running_job_cancels_nothing(loaded: Child) -> None:
     assert done.finish != "cancelled"
 
 
+def test_a_malformed_command_is_answered_under_its_number_unless_that_job_runs(
+    loaded: Child,
+) -> None:
+    assert loaded.process.stdin is not None
+    loaded.process.stdin.write(b'{"type":"Bench","job":41,"trials":"many"}\n')
+    loaded.process.stdin.flush()
+    answer = loaded.hear()
+    assert isinstance(answer.body, Failed)
+    assert (answer.job, answer.body.what) == (41, "Bench.trials: 'many' is no <class 'int'>")
+    loaded.say(42, ask("Tell me a story.", max_tokens=1900, width=0))
+    loaded.process.stdin.write(b'{"type":"Nope","job":42}\n')
+    loaded.process.stdin.flush()
+    while (answer := loaded.hear()).job == 42:
+        assert not isinstance(answer.body, CLOSING)
+    assert (answer.job, type(answer.body)) == (0, Failed)
+    loaded.say(43, Cancel(42))
+    assert isinstance(loaded.until_end(42)[-1], Generated)
+
+
 def test_a_line_nested_without_end_does_not_end_the_reader(loaded: Child) -> None:
     assert loaded.process.stdin is not None
     loaded.process.stdin.write(b"[" * 100_000 + b"\n")

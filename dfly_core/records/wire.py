@@ -22,9 +22,16 @@ _TYPES: dict[str, type] = {cls.__name__: cls for cls in (*get_args(Command), *ge
 
 
 class WireError(DflyError):
-    """A line that is no command and no event of this protocol."""
+    """A line that is no command and no event of this protocol.
+
+    `job` is the number the line carries, 0 where none can be read.
+    """
 
     kind = "wire"
+
+    def __init__(self, what: str, job: int = 0) -> None:
+        super().__init__(what)
+        self.job = job
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,12 +57,16 @@ def decode(line: bytes) -> Envelope:
     if not isinstance(record, dict):
         raise WireError(f"not a record: {line[:80]!r}")
     name, job = record.pop("type", None), record.pop("job", None)
+    number = job if type(job) is int else 0
     cls = _TYPES.get(name) if isinstance(name, str) else None
     if cls is None:
-        raise WireError(f"unknown type {name!r}")
-    if not isinstance(job, int):
+        raise WireError(f"unknown type {name!r}", number)
+    if type(job) is not int:
         raise WireError(f"{name} without a job number")
-    return Envelope(job, from_plain(cls, record, str(name)))
+    try:
+        return Envelope(job, from_plain(cls, record, str(name)))
+    except WireError as error:
+        raise WireError(error.what, number) from error
 
 
 class LineDecoder:

@@ -81,6 +81,23 @@ def test_what_it_does_not_know_is_named(line: bytes, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "job"),
+    [
+        (b'{"type":"Nope","job":31}', 31),
+        (b'{"type":"Cancel","job":31,"target":"1"}', 31),
+        (b'{"type":"Generate","job":31,"messages":[{"role":"user"}]}', 31),
+        (b'{"type":"Cancel","job":"31","target":1}', 0),
+        (b'{"type":"Cancel","job":true,"target":1}', 0),
+        (b'{"type":"Cancel","job":31', 0),
+    ],
+)
+def test_what_it_does_not_know_keeps_its_job_number(line: bytes, job: int) -> None:
+    with pytest.raises(WireError) as caught:
+        decode(line)
+    assert caught.value.job == job
+
+
+@pytest.mark.parametrize(
     "line",
     [b"[" * 100_000, b'{"type":' * 100_000, b"\xff\xfe", b'{"type":"Close","job":' + b"9" * 5000],
     ids=lambda line: repr(line[:10]),
