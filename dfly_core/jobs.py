@@ -13,18 +13,36 @@ from dfly_core.convert.convert import convert
 from dfly_core.doctor import examine
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
-from dfly_core.engine.generate import generate
+from dfly_core.engine.gap import two_best
+from dfly_core.engine.generate import check_request, generate
 from dfly_core.exact.verdict import prepare
 from dfly_core.model.pair import Pair, load_pair
 from dfly_core.model.prompt import prompt_ids
-from dfly_core.records.commands import Bench, Convert, Doctor, Generate, Job, Load
+from dfly_core.records.commands import (
+    Bench,
+    Convert,
+    Diagnose,
+    Doctor,
+    Generate,
+    GenerateOptions,
+    Job,
+    Load,
+)
 from dfly_core.records.errors import Usage
-from dfly_core.records.events import Event, Generated, Loaded, Progress, Stepped
+from dfly_core.records.events import (
+    Cancelled,
+    Diagnosed,
+    Event,
+    Generated,
+    Loaded,
+    Progress,
+    Stepped,
+)
 from dfly_core.records.loaded import Costs, Verdict
 from dfly_core.records.stats import Stats
-from dfly_core.records.step import Finish
+from dfly_core.records.step import Finish, Token
 
-Cancelled = Callable[[], bool]
+IsCancelled = Callable[[], bool]
 
 
 def with_costs(verdict: Verdict, costs: Costs) -> Verdict:
@@ -44,12 +62,14 @@ class Program:
         self._costs: Costs | None = None
         self._loaded: Load | None = None
 
-    def run(self, job: Job, cancelled: Cancelled) -> Iterator[Event]:
+    def run(self, job: Job, cancelled: IsCancelled) -> Iterator[Event]:
         """Do one job; yields its events, the closing one last; raises DflyError."""
         if isinstance(job, Load):
             yield from self._load(job)
         elif isinstance(job, Generate):
             yield from self._generate(job, cancelled)
+        elif isinstance(job, Diagnose):
+            yield from self._diagnose(job, cancelled)
         elif isinstance(job, Convert):
             yield from convert(job, cancelled)
         elif isinstance(job, Bench):
@@ -73,7 +93,7 @@ class Program:
         self._pair, self._context, self._costs, self._loaded = pair, Context(pair), costs, job
         yield Loaded(pair.info, verdict)
 
-    def _bench(self, job: Bench, cancelled: Cancelled) -> Iterator[Event]:
+    def _bench(self, job: Bench, cancelled: IsCancelled) -> Iterator[Event]:
         request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
         pair = yield from self._ensure(request)
         yield from benchmark(job, pair, self._costs, cancelled)
@@ -86,13 +106,29 @@ class Program:
         assert self._pair is not None
         return self._pair
 
-    def _generate(self, job: Generate, cancelled: Cancelled) -> Iterator[Event]:
+    def _ready(self) -> tuple[Pair, Context]:
         if self._pair is None or self._context is None:
             raise Usage("no model is loaded", "load one first")
+        return self._pair, self._context
+
+    def _diagnose(self, job: Diagnose, cancelled: IsCancelled) -> Iterator[Event]:
+        pair, context = self._ready()
+        prompt = prompt_ids(pair.tokenizer, job.messages, job.thinking)
+        check_request(context, [*prompt, *job.ids], GenerateOptions())
+        best = yield from two_best(context, prompt, job.ids, cancelled)
+        if best is None:
+            yield Cancelled()
+            return
+        (first, high), (second, low) = best
+        tokens = (Token(first, pair.decode([first])), Token(second, pair.decode([second])))
+        yield Diagnosed(tokens, (high, low))
+
+    def _generate(self, job: Generate, cancelled: IsCancelled) -> Iterator[Event]:
+        pair, context = self._ready()
         begun = time.perf_counter()
         mx.reset_peak_memory()
-        context, options = self._context, job.options
-        ids = prompt_ids(self._pair.tokenizer, job.messages, options.thinking)
+        options = job.options
+        ids = prompt_ids(pair.tokenizer, job.messages, options.thinking)
         stats = Stats(prompt_tokens=len(ids), reused_tokens=context.common(ids))
         finish: Finish = "cancelled"
         for event in generate(context, ids, options, cancelled, costs=self._costs):

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from dfly_core import jobs
+from dfly_core.bench.diagnose import first_difference
+from dfly_core.engine.generate import generate
 from dfly_core.jobs import Program
-from dfly_core.records.commands import Generate, GenerateOptions, Load, Message
-from dfly_core.records.errors import Usage
-from dfly_core.records.events import Event, Generated, Loaded
-from tests.tiny import make_pair
+from dfly_core.model.prompt import prompt_ids
+from dfly_core.records.commands import Diagnose, Generate, GenerateOptions, Load, Message
+from dfly_core.records.errors import TooLong, Usage
+from dfly_core.records.events import Cancelled, Diagnosed, Event, Generated, Loaded, Stepped
+from tests.exact.hostile import near_tie_pair, spoil_linear
+from tests.tiny import alone, make_pair, oracle
 
 ASK = Generate((Message("user", "Hello"),), GenerateOptions(max_tokens=5))
 
@@ -38,6 +44,56 @@ def test_a_load_whose_self_test_fails_leaves_nothing_to_answer_with(
         list(program.run(Load(), never))
     with pytest.raises(Usage, match="no model is loaded"):
         list(program.run(ASK, never))
+
+
+def said(events: Iterator[Event]) -> list[int]:
+    """The ids of an answer."""
+    steps = [event.step for event in events if isinstance(event, Stepped)]
+    return [token.id for step in steps for token in step.emitted]
+
+
+def test_where_two_decodings_part_the_diagnosis_tells_the_gap_of_the_targets_two_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    messages = (Message("user", "12345"),)
+    pair, sound = near_tie_pair(), near_tie_pair()
+    pair.target = spoil_linear(pair.target, lambda rows, _: rows == 6)
+    prompt = prompt_ids(pair.tokenizer, messages, False)
+    drafter = oracle(alone(sound, prompt, 40), len(prompt))
+    monkeypatch.setattr(jobs, "load_pair", lambda _: pair)
+    monkeypatch.setattr(jobs, "generate", partial(generate, propose=drafter))
+    program = Program()
+    list(program.run(Load(verify="fast"), never))
+
+    blocks = said(program.run(Generate(messages, GenerateOptions(24, width=5)), never))
+    single = said(program.run(Generate(messages, GenerateOptions(24, width=0)), never))
+    at = first_difference(single, blocks)
+    assert 0 < at < 24
+    ask = Diagnose(messages, tuple(single[:at]))
+    found = list(program.run(ask, never))[-1]
+
+    # The reference: mlx-lm's own model of the sound twin, one row at a time.
+    model, cache = sound.target.model, sound.target.make_cache()
+    model(mx.array([prompt[:-1]]), cache=cache)
+    logits = mx.array([])
+    for id in [prompt[-1], *single[:at]]:
+        logits = model(mx.array([[id]]), cache=cache)[0, -1]
+    values: list[float] = logits.tolist()  # type: ignore[assignment]
+    best = sorted(range(len(values)), key=lambda id: (-values[id], id))[:2]
+    assert isinstance(found, Diagnosed)
+    assert [token.id for token in found.tokens] == best
+    assert found.tokens[0].id == single[at]
+    assert found.tokens[0].piece == pair.decode([single[at]])
+    assert found.logits == (values[best[0]], values[best[1]])
+    assert 0 <= found.gap < 1e-3  # a near tie, as this target is made of
+
+    # From empty caches it is the same, and the context is whole for the next answer.
+    list(program.run(Load(verify="fast"), never))
+    assert list(program.run(ask, never))[-1] == found
+    assert said(program.run(Generate(messages, GenerateOptions(24, width=0)), never)) == single
+    assert isinstance(list(program.run(ask, lambda: True))[-1], Cancelled)
+    with pytest.raises(TooLong):
+        list(program.run(Diagnose(messages, (1,) * 500), never))
 
 
 @pytest.mark.parametrize("options", [GenerateOptions(max_tokens=0)])

@@ -52,6 +52,18 @@ class Generate:
 
 
 @dataclass(frozen=True)
+class Diagnose:
+    """Ask how near the target's choice was, after a prompt and the first `ids` of its answer.
+
+    For a token at which two decodings differ: `ids` are those before it, on which both agree.
+    """
+
+    messages: tuple[Message, ...]
+    ids: tuple[int, ...]
+    thinking: bool = False
+
+
+@dataclass(frozen=True)
 class Convert:
     """Convert a drafter checkpoint. `source` is a hub id, a folder or a file."""
 
@@ -100,5 +112,5 @@ class Close:
     """End the worker."""
 
 
-Job = Load | Generate | Convert | Bench | Doctor
+Job = Load | Generate | Diagnose | Convert | Bench | Doctor
 Command = Job | Cancel | Close

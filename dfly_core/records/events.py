@@ -7,7 +7,7 @@ from typing import Any
 
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.stats import Stats
-from dfly_core.records.step import Finish, Step
+from dfly_core.records.step import Finish, Step, Token
 
 PROTOCOL = 1
 
@@ -58,6 +58,19 @@ class Generated:
     finish: Finish
     context_used: int
     peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """Ends a diagnosis: the target's best and second-best token, and their logits."""
+
+    tokens: tuple[Token, Token]
+    logits: tuple[float, float]
+
+    @property
+    def gap(self) -> float:
+        """How far the two lie apart; 0 at a tie."""
+        return self.logits[0] - self.logits[1]
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,7 @@ Event = (
     | Loaded
     | Stepped
     | Generated
+    | Diagnosed
     | Converted
     | Rowed
     | Benchmarked
@@ -120,4 +134,4 @@ Event = (
     | Cancelled
     | Failed
 )
-CLOSING = (Loaded, Generated, Converted, Benchmarked, Examined, Cancelled, Failed)
+CLOSING = (Loaded, Generated, Diagnosed, Converted, Benchmarked, Examined, Cancelled, Failed)

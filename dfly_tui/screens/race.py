@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from dfly_core.records.commands import Generate, GenerateOptions, Message
-from dfly_core.records.events import Event, Failed, Generated, Stepped
+from dfly_core.records.commands import Diagnose, Generate, GenerateOptions, Message
+from dfly_core.records.events import Diagnosed, Event, Failed, Generated, Stepped
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Finish, Token
 from dfly_tui.engine import Gone
-from dfly_tui.state.panel import Comparison, Parity, compare
+from dfly_tui.state.panel import Comparison, compare
 from dfly_tui.text import content, line
 from dfly_tui.widgets.prose import Prose
 
@@ -72,7 +72,10 @@ class LaneView(Vertical):
 
 
 class RaceScreen(Screen[None]):
-    """Runs the drafter's lane, then the target alone; one device cannot run both at once."""
+    """Runs the drafter's lane, then the target alone; one device cannot run both at once.
+
+    Where they part, the engine is asked how near the target's choice was.
+    """
 
     app: DflyApp
 
@@ -94,6 +97,7 @@ class RaceScreen(Screen[None]):
         self._lanes = [Lane("With the drafter"), Lane("The target alone")]
         self._views = [LaneView(lane) for lane in self._lanes]
         self._at = 0
+        self._found: Comparison | None = None
 
     def compose(self) -> ComposeResult:
         """Both lanes and the verdict."""
@@ -115,6 +119,9 @@ class RaceScreen(Screen[None]):
 
     def hear(self, events: list[Event]) -> None:
         """Steps of the lane that runs."""
+        if self._found is not None:
+            self._hear_gap(self._found, events[-1])
+            return
         lane, text = self._lanes[self._at], ""
         for event in events:
             if isinstance(event, Stepped):
@@ -142,14 +149,27 @@ class RaceScreen(Screen[None]):
         first, second = self._lanes
         found = compare(first.tokens, second.tokens)
         fast, slow = first.stats.tokens_per_second, second.stats.tokens_per_second
-        speedup = fast / slow if fast and slow else None
-        panel = self.app.panel
-        if found.parted:
-            panel.parity = Parity("differs", found.same)
-        else:
-            panel.parity, panel.speedup = Parity("matches", found.same), speedup
+        self.app.panel.judge(found, fast / slow if fast and slow else None)
         self.app.chat_screen.dirty()
-        self.query_one("#verdict", Static).update(verdict(found, fast, slow))
+        self._show_verdict(found)
+        if found.parted:
+            before = tuple(token.id for token in second.tokens[: found.same])
+            ask = Diagnose(self._messages, before, self._options.thinking)
+            if self.app.desk.ask("A/B", ask, self):
+                self._found = found
+
+    def _hear_gap(self, found: Comparison, event: Event) -> None:
+        if isinstance(event, Diagnosed):
+            self.app.panel.near(event.gap)
+            self.app.chat_screen.dirty()
+            if self.is_attached:
+                self._show_verdict(found, event)
+        elif isinstance(event, Failed):
+            self._say(f"The gap could not be told: {event.what}")
+
+    def _show_verdict(self, found: Comparison, near: Diagnosed | None = None) -> None:
+        fast, slow = (lane.stats.tokens_per_second for lane in self._lanes)
+        self.query_one("#verdict", Static).update(verdict(found, fast, slow, near))
 
     def _say(self, words: str) -> None:
         if self.is_attached:
@@ -162,8 +182,10 @@ class RaceScreen(Screen[None]):
         self.dismiss(None)
 
 
-def verdict(found: Comparison, fast: float | None, slow: float | None) -> Content:
-    """The line under the lanes."""
+def verdict(
+    found: Comparison, fast: float | None, slow: float | None, near: Diagnosed | None = None
+) -> Content:
+    """The words under the lanes."""
     pace = ""
     if fast and slow:
         pace = f" {fast / slow:.2f}x: {fast:.0f} tok/s against {slow:.0f}."
@@ -172,4 +194,10 @@ def verdict(found: Comparison, fast: float | None, slow: float | None) -> Conten
     left = repr(found.left.piece) if found.left else "the end"
     right = repr(found.right.piece) if found.right else "the end"
     words = f"≠ First difference at token {found.same}: {left} with the drafter, {right} alone."
+    if near is not None:
+        (best, second), (high, low) = (token.piece for token in near.tokens), near.logits
+        words += (
+            f" The target's two best there, {best!r} ({high:.6g}) and {second!r} ({low:.6g}), "
+            f"lie {near.gap:.3g} apart."
+        )
     return line(words + pace, "$error")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dfly_core.records.events import Generated
@@ -17,7 +17,11 @@ _RECENT = 12  # steps
 
 @dataclass(frozen=True)
 class Parity:
-    """Whether the answer was seen equal to the target alone."""
+    """Whether the answer was seen equal to the target alone.
+
+    `tokens` is how many agreed; `gap` how far the target's two best logits lie apart where
+    they part, None until that was asked.
+    """
 
     state: Literal["unchecked", "matches", "differs", "sampled"] = "unchecked"
     tokens: int = 0
@@ -27,9 +31,9 @@ class Parity:
     def words(self) -> str:
         """One line; never more than was checked."""
         if self.state == "matches":
-            return f"equals the target, {self.tokens} tokens"
+            return f"matches {self.tokens} tokens"
         if self.state == "differs":
-            gap = "" if self.gap is None else f", top-2 gap {self.gap:.3g}"
+            gap = "" if self.gap is None else f" (gap {self.gap:.3g})"
             return f"first difference at token {self.tokens}{gap}"
         if self.state == "sampled":
             return "not applicable: sampled"
@@ -69,6 +73,18 @@ class PanelState:
         self.stats = done.stats
         self.context_used = done.context_used
         self.peak_memory = done.peak_memory_bytes
+
+    def judge(self, found: Comparison, speedup: float | None) -> None:
+        """A/B ended: both decoders, greedy, on the last prompt."""
+        self.speedup = None if found.parted else speedup
+        if self.parity.state != "sampled":
+            # Of an answer that was drawn, two greedy runs say nothing.
+            self.parity = Parity("differs" if found.parted else "matches", found.same)
+
+    def near(self, gap: float) -> None:
+        """How near the tie was where the decoders part."""
+        if self.parity.state == "differs":
+            self.parity = replace(self.parity, gap=gap)
 
     @property
     def slots(self) -> int:

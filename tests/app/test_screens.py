@@ -29,8 +29,8 @@ from tests.app.engine_script import bench_row
 @pytest.mark.parametrize(
     ("scenario", "verdict", "badge"),
     [
-        ("story", "= The same 44 tokens", "Parity: equals the target, 44 tokens"),
-        ("drift", "≠ First difference at token", "Parity: first difference at token"),
+        ("story", "= The same 44 tokens", "Parity: matches 44 tokens"),
+        ("drift", "and ' warm.' (7.2479), lie 0.0021 apart.", "(gap 0.0021)"),
     ],
 )
 async def test_a_race_runs_both_decoders_and_sets_the_parity_badge(
@@ -44,8 +44,24 @@ async def test_a_race_runs_both_decoders_and_sets_the_parity_badge(
         await d.wait(lambda: isinstance(d.app.screen, RaceScreen))
         await d.sees(verdict)
         assert "2." in d.shown  # the speed-up
+        assert ("≠ First difference at token 13: ' warm.'" in d.shown) is (scenario == "drift")
         await d.pilot.press("escape")
         await d.sees(badge)
+
+
+async def test_of_a_sampled_answer_the_badge_says_not_applicable_also_after_a_race(
+    open_app: Opener,
+) -> None:
+    async with open_app("drift") as d:
+        d.app.settings.temperature = 0.8
+        await d.ask("hello")
+        await d.answered()
+        await d.sees("Parity: not applicable: sampled")
+        await d.pilot.press("f5")
+        await d.sees("lie 0.0021 apart")
+        await d.pilot.press("escape")
+        await d.wait(lambda: d.app.screen is d.app.chat_screen)
+        await d.sees("Parity: not applicable: sampled")
 
 
 async def test_a_race_can_be_left_while_it_runs(open_app: Opener) -> None:

@@ -10,12 +10,21 @@ from dfly_core.records.commands import (
     Bench,
     Cancel,
     Command,
+    Diagnose,
     Generate,
     GenerateOptions,
     Load,
     Message,
 )
-from dfly_core.records.events import Event, Failed, Generated, Hello, Progress, Stepped
+from dfly_core.records.events import (
+    Diagnosed,
+    Event,
+    Failed,
+    Generated,
+    Hello,
+    Progress,
+    Stepped,
+)
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Seconds, Step, Token
 from dfly_core.records.wire import Envelope, LineDecoder, WireError, decode, encode
@@ -43,6 +52,8 @@ BODIES: list[Command | Event] = [
     Progress("read", "fc.weight", 5, 10, "bytes", 2.5),
     Stepped(STEP),
     Generated(Stats().add(STEP), "stop", 12, 99),
+    Diagnose((Message("user", "a"),), (3, 1, 2)),
+    Diagnosed((Token(1, "a"), Token(2, "")), (0.1, -3.5)),
     Failed("refused", "x", "y"),
 ]
 
