@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dfly_core import __version__
 from dfly_core.records.commands import Load
-from dfly_core.records.usage import OneLineParser
+from dfly_core.records.usage import OneLineParser, flushed, parsed
 from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
 from dfly_tui.state.conversation import Conversation
@@ -39,7 +39,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None, worker: Sequence[str] = WORKER) -> int:
     """Run the app; returns the exit code."""
-    args = parser().parse_args(argv)
+    args, code = parsed(parser(), argv)
+    if args is None:
+        return flushed("dfly-tui", code)
     data = data_dir()
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -52,7 +54,7 @@ def main(argv: Sequence[str] | None = None, worker: Sequence[str] = WORKER) -> i
         sys.stderr.write(f"dfly-tui: {fault}\n")
         return 2
     if args.plain:
-        return _plain(args, worker, data, number)
+        return flushed("dfly-tui", _plain(args, worker, data, number))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stderr.write("dfly-tui: this is no terminal: use --plain, or dfly-mlx generate\n")
         return 2
@@ -111,7 +113,3 @@ def _plain(args: argparse.Namespace, worker: Sequence[str], data: Path, number: 
     finally:
         plain.talk.close()
         engine.end()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -32,6 +32,7 @@ class Plain:
         self.talk.chat = chat
         self._load, self._options = load, options
         self._code = 0
+        self._unread = False
 
     def run(self, prompt: str) -> int:
         """Load, then answer until there is nothing more to ask; returns the exit code."""
@@ -76,7 +77,7 @@ class Plain:
         return line.rstrip("\n") if line else None
 
     def _answer(self, text: str) -> int:
-        self._code = 0
+        self._code = int(self._unread)
         if self.talk.ask(text, self._options):
             self._wait()
         return self._code
@@ -114,13 +115,11 @@ class Plain:
 
     def grew(self, text: str) -> None:
         """More of the answer."""
-        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
-        sys.stdout.flush()
+        self._print(visible(text) if sys.stdout.isatty() else text)
 
     def settled(self) -> None:
         """The answer ended."""
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+        self._print("\n")
         answer = self.talk.chat.last("assistant")
         if answer is not None:
             self._note(foot_words(answer))
@@ -132,6 +131,19 @@ class Plain:
         """One clear line."""
         self._code = 1
         self._note(words)
+
+    def _print(self, text: str) -> None:
+        if self._unread:
+            return
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError as error:
+            # The chat is kept all the same; nobody waits for the rest of the answer.
+            self._unread, self._code = True, 1
+            self.desk.cancel()
+            if not isinstance(error, BrokenPipeError):
+                self.trouble(f"dfly-tui: stdout can't be written ({error.strerror})")
 
     def _note(self, words: str) -> None:
         sys.stderr.write(f"{visible(words)}\n")

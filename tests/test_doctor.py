@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import sys
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +144,17 @@ def test_a_broken_folder_makes_exit_1(tmp_path: Path, capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     assert "chat would not work" in out
     assert "can't be read" in " ".join(out.split())
+
+
+def test_the_json_is_valid_also_where_stdout_is_ascii(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    folder = tmp_path / "漢é"
+    assert main(["doctor", "--json", "--model", str(folder)]) == 1
+    narrow.seek(0)
+    assert "漢é" in str(json.loads(narrow.read()))
 
 
 def test_widths_that_are_not_exact_are_a_problem_that_stops_nothing() -> None:

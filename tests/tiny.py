@@ -109,6 +109,12 @@ class TinyTokenizer:
     def decode(self, token_ids: Sequence[int], **options: Any) -> str:
         return "".join(chr(0x100 + i) for i in token_ids)
 
+    def encode(self, text: str, **options: Any) -> list[int]:
+        return [ord(c) % 90 for c in text]
+
+    def get_vocab(self) -> dict[str, int]:
+        return {chr(0x100 + i): i for i in range(VOCAB)}
+
 
 def make_pair(seed: int = 1, stop_ids: Sequence[int] = (), **changes: Any) -> Pair:
     """A tiny target with a random drafter."""

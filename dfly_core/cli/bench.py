@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     _show(console, report)
     if args.markdown:
         _write(Path(args.markdown), markdown(report))
-    print(json.dumps(report, ensure_ascii=False) if args.json else done.path)
+    print(json.dumps(report) if args.json else done.path)
     if done.left:
         return EXIT_INTERRUPTED
     return EXIT_WITHHELD if done.withheld else EXIT_DONE

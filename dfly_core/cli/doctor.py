@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     events = shown(Program().run(command, lambda: False))
     (done,) = (event for event in events if isinstance(event, Examined))
     if args.json:
-        print(json.dumps(done.page, ensure_ascii=False))
+        print(json.dumps(done.page))
     else:
         print(visible("\n".join(page_lines(done.page))))
     return EXIT_DONE if done.healthy else EXIT_FAILED

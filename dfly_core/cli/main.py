@@ -14,13 +14,12 @@ from types import ModuleType
 from dfly_core import __version__
 from dfly_core.cli import bench, convert, doctor, generate
 from dfly_core.records.errors import (
-    EXIT_DONE,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     DflyError,
     import_fault,
 )
-from dfly_core.records.usage import OneLineParser
+from dfly_core.records.usage import OneLineParser, flushed, parsed
 from dfly_core.records.visible import one_line
 
 SUBCOMMANDS: tuple[ModuleType, ...] = (generate, convert, bench, doctor)
@@ -42,16 +41,10 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; returns the exit code (0, 1, 2, 3 or 130, see records.errors)."""
     _prepare_streams()
-    code = _run(parser().parse_args(argv))
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        if code == EXIT_DONE and not isinstance(error, BrokenPipeError):
-            print(f"dfly-mlx: stdout can't be written ({error.strerror})", file=sys.stderr)
-        # The interpreter would try once more at its end, and complain in its own words.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code or EXIT_FAILED
-    return code
+    args, code = parsed(parser(), argv)
+    if args is not None:
+        code = _run(args)
+    return flushed("dfly-mlx", code)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -44,7 +44,7 @@ def generate(
     run = Run(
         context=context,
         stop=StopRule(
-            TextStream(pair.decode),
+            TextStream(pair.decode, pair.byte_ids),
             pair.stop_ids,
             options.stop,
             options.max_tokens,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 Decode = Callable[[Sequence[int]], str]
 
@@ -16,10 +16,15 @@ class TextStream:
     held, so no U+FFFD appears that the final text lacks. Decoding starts at the piece before
     the last one, not at the beginning, so that the cost does not grow with the answer, and
     tokenizers that treat the first token of a text specially (leading spaces) stay right.
+
+    `byte_ids` are those of sentencepiece's byte fallback. A run of them is decoded as a whole:
+    one bad byte turns all of it into U+FFFD, characters that were complete before it too. So
+    nothing of a run is handed out before it has ended.
     """
 
-    def __init__(self, decode: Decode) -> None:
+    def __init__(self, decode: Decode, byte_ids: Collection[int] = ()) -> None:
         self._decode = decode
+        self._byte_ids = frozenset(byte_ids)
         self._window: list[int] = []  # ids of the last piece handed out, then those held
         self._shown = 0  # characters of the window's text already handed out
         self._known = 0  # ids of the window already handed out
@@ -27,6 +32,8 @@ class TextStream:
     def push(self, token: int) -> str:
         """The text that `token` completes; may be empty."""
         self._window.append(token)
+        if token in self._byte_ids:
+            return ""
         text = self._decode(self._window)
         if text.endswith(BROKEN) or len(text) <= self._shown:
             return ""

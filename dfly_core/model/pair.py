@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +23,9 @@ from dfly_core.model.config import (
     tensor_shapes,
 )
 from dfly_core.model.drafter import Drafter, split_correction
+from dfly_core.model.headers import DAMAGE, Header, check_kinds, read_headers
 from dfly_core.model.locate import EMBEDDED, locate
-from dfly_core.model.prompt import Tokenizer, load_tokenizer, stop_ids
+from dfly_core.model.prompt import Tokenizer, byte_ids, load_tokenizer, stop_ids
 from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target, check_family
 from dfly_core.records.commands import Load
@@ -35,17 +34,6 @@ from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.visible import one_line
 
 GROUP = 64  # quantisation group, mlx-lm's default
-# What mlx, mlx-lm and our own look-ups raise over files that are damaged or made up.
-DAMAGE = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    RuntimeError,
-)
 
 
 @dataclass
@@ -68,6 +56,7 @@ class Pair:
     verdict: Verdict | None = None
     distrust: Callable[[], None] = lambda: None
     until_audit: int | None = None
+    byte_ids: frozenset[int] = frozenset()
 
     def decode(self, ids: Sequence[int]) -> str:
         """Ids -> text, special tokens included, nothing tidied."""
@@ -110,6 +99,7 @@ def load_pair(request: Load) -> Pair:
         info=describe(request, target, drafter),
         target_folder=target_folder,
         draft_folder=draft_folder,
+        byte_ids=byte_ids(tokenizer),
     )
 
 
@@ -163,7 +153,8 @@ def called(folder: Path) -> str:
 
 
 def _check_drafter_tensors(folder: Path, config: DrafterConfig) -> None:
-    shapes = header_shapes(folder)
+    headers = _headers(folder)
+    shapes = {name: entry.shape for name, entry in headers.items()}
     foreign = sorted(n for n in shapes if n.startswith(("context_proj.", "final_norm.")))
     if foreign:
         raise Refused(
@@ -197,37 +188,19 @@ def _check_drafter_tensors(folder: Path, config: DrafterConfig) -> None:
             f"{folder}: tensor {sorted(shapes)[0]} belongs to no part of a DFly drafter",
             "convert the checkpoint again",
         )
+    check_kinds(folder, headers, "convert the checkpoint again")
+
+
+def _headers(folder: Path) -> dict[str, Header]:
+    if not any(folder.glob("model*.safetensors")):
+        if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
+            raise Refused(f"{folder} holds an unconverted drafter", _convert_remedy(folder))
+        raise Missing(f"no model.safetensors in {folder}", "name a converted drafter")
+    return read_headers(folder)
 
 
 def _convert_remedy(folder: Path) -> str:
     return f"run `dfly-mlx convert --draft {folder} --output NEW_FOLDER` and use NEW_FOLDER"
-
-
-def header_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of all tensors in a folder's model*.safetensors; reads headers only."""
-    files = sorted(folder.glob("model*.safetensors"))
-    if not files:
-        if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
-            raise Refused(f"{folder} holds an unconverted drafter", _convert_remedy(folder))
-        raise Missing(f"no model.safetensors in {folder}", "name a converted drafter")
-    shapes: dict[str, tuple[int, ...]] = {}
-    for path in files:
-        try:
-            with path.open("rb") as file:
-                (length,) = struct.unpack("<Q", file.read(8))
-                if length > min(path.stat().st_size, 100_000_000):
-                    raise ValueError("its header is longer than the file")
-                header = json.loads(file.read(length))
-                header.pop("__metadata__", None)
-                shapes |= {name: tuple(entry["shape"]) for name, entry in header.items()}
-                end = max((e["data_offsets"][1] for e in header.values()), default=0)
-            if path.stat().st_size < 8 + length + end:
-                raise ValueError("the file is cut short")
-        except (*DAMAGE, struct.error) as error:
-            raise Refused(f"{path} can't be read ({error})", "download or convert it again") from (
-                error
-            )
-    return shapes
 
 
 def _check_weights_there(folder: Path) -> None:
@@ -243,7 +216,7 @@ def _check_weights_there(folder: Path) -> None:
             raise Missing(f"{folder} lacks {missing[0]}", "download the model again")
     elif not any(folder.glob("model*.safetensors")):
         raise Missing(f"no model*.safetensors in {folder}", "name a model folder in MLX format")
-    header_shapes(folder)
+    check_kinds(folder, read_headers(folder), "download the model again")
 
 
 def load_target(folder: Path, taps: tuple[int, ...]) -> Target:

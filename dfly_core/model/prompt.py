@@ -23,6 +23,12 @@ class Tokenizer(Protocol):
     def decode(self, token_ids: Sequence[int], **options: Any) -> Any:
         """Ids -> text."""
 
+    def encode(self, text: Any, **options: Any) -> list[int]:
+        """Text -> ids."""
+
+    def get_vocab(self) -> dict[str, int]:
+        """Token texts -> ids."""
+
 
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a model folder; Refused when there is none that can be read, or used."""
@@ -61,20 +67,22 @@ def prompt_ids(
                 f"character {error.start})",
                 "write it again",
             ) from error
-    # A conversation that ends with the assistant is an answer to be gone on with.
+    # A conversation that ends with the assistant is an answer to be gone on with. Its text
+    # follows the prompt as its tokens did: templates trim an answer, or drop its thinking.
     unfinished = bool(messages) and messages[-1].role == "assistant"
+    begun, said = (messages[-1].content, messages[:-1]) if unfinished else ("", messages)
     try:
         ids = tokenizer.apply_chat_template(
-            [{"role": m.role, "content": m.content} for m in messages],
-            add_generation_prompt=not unfinished,
-            continue_final_message=unfinished,
+            [{"role": m.role, "content": m.content} for m in said],
+            add_generation_prompt=True,
             enable_thinking=thinking,
             tokenize=True,
             return_dict=False,
         )
     except Exception as error:
         raise Refused(f"the model's chat template refuses this conversation ({error})") from error
-    return [int(i) for i in ids]
+    rest = tokenizer.encode(begun, add_special_tokens=False) if begun else []
+    return [int(i) for i in (*ids, *rest)]
 
 
 def stop_ids(folder: Path, config: dict[str, Any], tokenizer: Tokenizer) -> frozenset[int]:
@@ -95,3 +103,11 @@ def stop_ids(folder: Path, config: dict[str, Any], tokenizer: Tokenizer) -> froz
     if tokenizer.eos_token_id is not None:
         found.add(int(tokenizer.eos_token_id))
     return frozenset(found)
+
+
+def byte_ids(tokenizer: Tokenizer) -> frozenset[int]:
+    """Ids that stand for single bytes and are decoded a run at a time (`<0x41>`); often none."""
+    vocabulary = tokenizer.get_vocab()
+    named = [vocabulary.get(f"<0x{byte:02X}>") for byte in range(256)]
+    # Elsewhere such a word may be plain text.
+    return frozenset(i for i in named if i is not None and "<0x" not in tokenizer.decode([i]))

@@ -45,7 +45,7 @@ def test_line_mode_answers_from_a_pipe_and_a_chat_can_be_resumed(tmp_path: Path)
 
     def run(*args: str, text: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "dfly_tui.cli", "--plain", *args],
+            [sys.executable, "-m", "dfly_tui", "--plain", *args],
             input=text, capture_output=True, text=True, cwd=ROOT, env=env, timeout=100, check=False,
         )  # fmt: skip
 

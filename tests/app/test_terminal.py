@@ -157,7 +157,7 @@ def test_2_no_foreign_sequence_in_the_byte_stream(spawn: Spawn) -> None:
 
 def test_no_terminal_is_said_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "dfly_tui.cli"],
+        [sys.executable, "-m", "dfly_tui"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=ROOT, check=False,
         env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
 
 from dfly_core.engine.stopping import StopRule
 from dfly_core.engine.text import BROKEN, TextStream
+from dfly_core.model.locate import EMBEDDED
+from dfly_core.model.prompt import byte_ids, load_tokenizer
 
 SAMPLES = [
     "plain words",
@@ -60,6 +64,46 @@ def test_any_bytes_join_to_the_decoded_whole(data: bytes) -> None:
 @given(st.lists(st.integers(0, 3), max_size=30))
 def test_a_decoder_that_strips_the_first_space_is_served_too(ids: list[int]) -> None:
     assert "".join(stream(stripped, ids)) == stripped(ids)
+
+
+def sentencepiece_like() -> PreTrainedTokenizerFast:
+    """Words with `▁`, and a byte each for everything else, decoded as Llama's tokenizer does."""
+    words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁a", "▁b", "c", "é"]
+    model = models.BPE({word: i for i, word in enumerate(words)}, [], byte_fallback=True)
+    made = Tokenizer(model)
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    made.decoder = decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)])
+    return PreTrainedTokenizerFast(tokenizer_object=made)
+
+
+FALLBACK = sentencepiece_like()
+ALL_BYTES = byte_ids(FALLBACK)
+
+
+def by_fallback(ids: Sequence[int]) -> str:
+    return str(FALLBACK.decode(list(ids), clean_up_tokenization_spaces=False))
+
+
+def test_the_byte_tokens_are_known_and_a_byte_level_tokenizer_has_none() -> None:
+    assert frozenset(range(1, 257)) == ALL_BYTES
+    assert byte_ids(load_tokenizer(EMBEDDED / "target")) == frozenset()
+
+
+@given(st.lists(st.one_of(st.integers(1, 260), st.sampled_from([0xC4, 0xAA, 257, 259]))))
+def test_one_bad_byte_spoils_its_whole_run_and_the_stream_has_it_so_too(ids: list[int]) -> None:
+    text = TextStream(by_fallback, ALL_BYTES)
+    pieces = [*(text.push(i) for i in ids), text.finish()]
+    assert "".join(pieces) == by_fallback(ids)
+
+
+def test_a_character_before_a_bad_byte_is_not_shown_too_early() -> None:
+    ids = [257, 0xC3 + 1, 0xA9 + 1, 0xFF + 1, 259]  # " a", an é in two bytes, a bad byte, "c"
+    assert by_fallback(ids) == "a\ufffd\ufffd\ufffdc"
+    text = TextStream(by_fallback, ALL_BYTES)
+    assert [text.push(i) for i in ids] == ["a", "", "", "", "\ufffd\ufffd\ufffdc"]
+    good = [257, 0xC3 + 1, 0xA9 + 1, 259]
+    text = TextStream(by_fallback, ALL_BYTES)
+    assert [text.push(i) for i in good] == ["a", "", "", "éc"]
 
 
 @pytest.mark.parametrize("sample", SAMPLES[:6])

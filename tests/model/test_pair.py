@@ -16,8 +16,9 @@ from mlx.utils import tree_flatten
 
 from dfly_core.engine.context import Context
 from dfly_core.model.config import drafter_config, tensor_shapes
+from dfly_core.model.headers import read_headers
 from dfly_core.model.locate import EMBEDDED
-from dfly_core.model.pair import check_fit, header_shapes, load_drafter, load_pair, load_target
+from dfly_core.model.pair import check_fit, load_drafter, load_pair, load_target
 from dfly_core.model.prompt import prompt_ids, stop_ids
 from dfly_core.records.commands import GenerateOptions, Load, Message
 from dfly_core.records.errors import DflyError, Missing, Refused, Usage
@@ -231,6 +232,25 @@ def test_a_folder_name_that_mlx_lm_takes_for_a_pattern_is_refused(tmp_path: Path
         load_target(save_target(tmp_path / "a[1]"), ())
 
 
+@pytest.mark.parametrize("kind", [mx.int16, mx.uint16, mx.int32, mx.uint8])
+def test_weights_that_are_labelled_as_integers_are_refused_by_name(
+    tmp_path: Path, kind: mx.Dtype
+) -> None:
+    label = {mx.int16: "I16", mx.uint16: "U16", mx.int32: "I32", mx.uint8: "U8"}[kind]
+    target, weights = save_target(tmp_path / "t"), published_weights()
+    name = "layers.0.self_attn.q_proj.weight"
+    weights[name] = weights[name].astype(kind)
+    drafter = save_drafter(tmp_path / "d", weights)
+    with pytest.raises(Refused, match=f"d: tensor {name} has dtype {label}, not one of BF16, F16"):
+        load_pair(Load(str(target), str(drafter)))
+    path = str(target / "model.safetensors")
+    whole = dict(mx.load(path).items())  # type: ignore[union-attr]
+    name = "model.norm.weight"
+    mx.save_safetensors(path, whole | {name: whole[name].astype(kind)})
+    with pytest.raises(Refused, match=f"t: tensor {name} has dtype {label}"):
+        load_pair(Load(str(target)))
+
+
 INDEXES = [
     ("{", "can't be read"),
     ("[]", "holds no JSON object"),
@@ -261,7 +281,7 @@ def test_a_header_that_is_none_is_refused(tmp_path: Path, header: str) -> None:
     data = struct.pack("<Q", len(header)) + header.encode()
     (tmp_path / "model.safetensors").write_bytes(data)
     with pytest.raises(Refused, match=r"model.safetensors can't be read"):
-        header_shapes(tmp_path)
+        read_headers(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+"""Both commands at their very beginning and end: ctrl+c while importing, a disk that is full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Presses ctrl+c when a module is about to be imported.
+PRESSED = """
+import importlib.abc, os, signal, sys
+
+class Pressed(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == wanted:
+            os.kill(os.getpid(), signal.SIGINT)
+
+wanted = sys.argv.pop(1)
+sys.meta_path.insert(0, Pressed())
+from {package}.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "options"),
+    [
+        ("dfly_core", "dfly_core.cli.main", ["doctor"]),
+        ("dfly_core", "dfly_core.cli.generate", ["doctor"]),
+        ("dfly_core", "mlx.core", ["generate", "--prompt", "x"]),
+        ("dfly_tui", "dfly_tui.cli", []),
+        ("dfly_tui", "dfly_tui.state.store", []),
+        ("dfly_tui", "dfly_tui.plain", ["--plain", "--prompt", "x"]),
+    ],
+)
+def test_ctrl_c_while_python_imports_is_one_line(
+    package: str, module: str, options: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRESSED.format(package=package), module, *options],
+        capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    program = {"dfly_core": "dfly-mlx", "dfly_tui": "dfly-tui"}[package]
+    assert (done.returncode, done.stderr) == (130, f"{program}: interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("option", ["--help", "--version"])
+@pytest.mark.parametrize("program", ["dfly_core", "dfly_tui"])
+def test_help_to_a_full_disk_is_one_line(program: str, option: str, unbuffered: str) -> None:
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", program, option], stdout=full, stderr=subprocess.PIPE,
+            env=env, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "stdout can't be written (No space left on device)" in done.stderr
