@@ -47,10 +47,12 @@ IsCancelled = Callable[[], bool]
 
 def with_costs(verdict: Verdict, costs: Costs) -> Verdict:
     """A verdict with the costs of today, not of the day the self-test ran."""
+    verdict = replace(
+        verdict, cost_draft=costs.draft, cost_context=costs.context, costs_at=costs.taken_at
+    )
     if verdict.taken == "exact":
-        exact = costs.verify[: verdict.exact_width + 1]
-        return replace(verdict, cost_exact=exact, cost_draft=costs.draft)
-    return replace(verdict, cost_native=costs.verify, cost_draft=costs.draft)
+        return replace(verdict, cost_exact=costs.verify[: verdict.exact_width + 1])
+    return replace(verdict, cost_native=costs.verify)
 
 
 class Program:

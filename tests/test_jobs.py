@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from dfly_core import jobs
 from dfly_core.bench.diagnose import first_difference
+from dfly_core.engine.calibrate import ROWS
 from dfly_core.engine.generate import generate
 from dfly_core.jobs import Program
 from dfly_core.model.prompt import prompt_ids
@@ -94,6 +96,19 @@ def test_where_two_decodings_part_the_diagnosis_tells_the_gap_of_the_targets_two
     assert isinstance(list(program.run(ask, lambda: True))[-1], Cancelled)
     with pytest.raises(TooLong):
         list(program.run(Diagnose(messages, (1,) * 500), never))
+
+
+def test_a_load_says_when_and_after_how_many_tokens_its_costs_were_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "load_pair", lambda _: make_pair())
+    before = time.time()
+    loaded = list(Program().run(Load(), never))[-1]
+    assert isinstance(loaded, Loaded)
+    assert loaded.verdict is not None
+    assert loaded.verdict.cost_context == ROWS
+    assert loaded.verdict.costs_at is not None
+    assert before <= loaded.verdict.costs_at <= time.time()
 
 
 @pytest.mark.parametrize("options", [GenerateOptions(max_tokens=0)])

@@ -52,4 +52,10 @@ def measure_costs(pair: Pair) -> Costs | None:
     # The least of a few rounds: what else runs here can only add to a cost, and a policy that
     # was told of such an addition would park for the rest of the session.
     least = [min(found) for found in times]
-    return Costs(plain=least[0], verify=tuple(least[:-1]), draft=least[-1])
+    return Costs(
+        plain=least[0],
+        verify=tuple(least[:-1]),
+        draft=least[-1],
+        context=ROWS,
+        taken_at=time.time(),
+    )

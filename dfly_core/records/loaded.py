@@ -33,11 +33,15 @@ class Costs:
     """Measured seconds on this machine: one plain step, one draft, one verification.
 
     `verify[w]` is the time of a verification of w proposals (w+1 rows), for w = 0..K-1.
+    `context` is the number of tokens they were measured after, `taken_at` when (seconds since
+    1970); None where that is not known.
     """
 
     plain: float
     verify: tuple[float, ...]
     draft: float
+    context: int | None = None
+    taken_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,8 @@ class Verdict:
     `routes` maps a shape of work ("linear 4096x4096 q4/64", "attention keys<1024") to the
     route chosen for it. `exact_width` is the widest block of proposals whose verification was
     seen bit-equal to single rows: 0 means none. Costs are seconds by number of verified rows,
-    index 0 for one row. `taken` is the mode in force (auto has chosen), `width` the widest
-    block of proposals it allows.
+    index 0 for one row; `cost_context` and `costs_at` as in `Costs`. `taken` is the mode in
+    force (auto has chosen), `width` the widest block of proposals it allows.
     """
 
     machine: str
@@ -64,3 +68,5 @@ class Verdict:
     words: str
     taken: Literal["exact", "fast"] = "exact"
     width: int = 0
+    cost_context: int | None = None
+    costs_at: float | None = None

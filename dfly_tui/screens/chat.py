@@ -71,6 +71,7 @@ class ChatScreen(Screen[None]):
         self.notice = Notice()
         self.talk: Talk
         self._dirty = True
+        self._gain = ""
         self.editing: Turn | None = None
         self._below = ""
 
@@ -141,8 +142,9 @@ class ChatScreen(Screen[None]):
 
     def tick(self) -> None:
         """Paint the panel if anything changed."""
-        if self._dirty and self.is_attached:
-            self._dirty = False
+        gain = self.panel_state.gain  # it ages while nothing else changes
+        if (self._dirty or gain != self._gain) and self.is_attached:
+            self._dirty, self._gain = False, gain
             self._make_room()
             self.panel.show(self.panel_state)
             self.meter.show(self.panel_state)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -10,6 +12,7 @@ from dfly_core.records.events import Generated
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Step, Token
+from dfly_tui.state.progress import ago
 
 RING = 4096  # steps kept for replay
 _RECENT = 12  # steps
@@ -53,6 +56,7 @@ class PanelState:
     peak_memory: int = 0
     parity: Parity = field(default_factory=Parity)
     speedup: float | None = None
+    clock: Callable[[], float] = time.time
 
     def begin(self, sampled: bool = False) -> None:
         """A new answer starts."""
@@ -119,8 +123,23 @@ class PanelState:
         """Seconds for 1, 2... verified rows on the route in use."""
         if self.verdict is None:
             return ()
-        exact = self.verdict.mode != "fast" or not self.verdict.cost_native
+        exact = self.verdict.taken != "fast" or not self.verdict.cost_native
         return self.verdict.cost_exact if exact else self.verdict.cost_native
+
+    @property
+    def gain(self) -> str:
+        """How much faster than the target alone: measured by A/B, else guessed, from what."""
+        if self.speedup is not None:
+            return f"{self.speedup:.2f}x the target alone, measured by A/B"
+        even = self.break_even
+        if even is None or even.now is None:
+            return ""
+        rests, verdict = "", self.verdict
+        if verdict is not None and verdict.costs_at is not None:
+            rests = f", from times measured {ago(self.clock() - verdict.costs_at)}"
+            if verdict.cost_context is not None:
+                rests += f" at {verdict.cost_context:,} tokens"
+        return f"estimate {even.now / even.needs:.1f}x{rests}; F5 measures it"
 
     @property
     def ceiling(self) -> float | None:

@@ -23,6 +23,17 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def ago(seconds: float) -> str:
+    """How long ago something was, as people say it."""
+    if seconds < 60:
+        return "just now"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min ago"
+    hours = minutes // 60
+    return f"{hours} h ago" if hours < 48 else f"{hours // 24} days ago"
+
+
 def fraction(progress: Progress) -> float:
     """From 0 to 1; 0 when the total is unknown."""
     return min(progress.done / progress.total, 1.0) if progress.total > 0 else 0.0

@@ -81,11 +81,8 @@ def standing(state: PanelState, width: int, tall: bool = True) -> Content:
     if even is not None:
         pays = even.now is not None and even.now > even.needs
         rows.append(Content(even.words).stylize("" if pays else "$warning"))
-    if state.speedup is not None:
-        rows.append(Content(f"{state.speedup:.2f}x the target alone, measured by A/B"))
-    elif tall and even is not None and even.now is not None:
-        guess = f"about {even.now / even.needs:.1f}x, an estimate; F5 measures"
-        rows.append(Content(guess).stylize(_DIM))
+    if state.gain and (tall or state.speedup is not None):
+        rows.append(Content(state.gain).stylize(_DIM if state.speedup is None else ""))
     colour = {"matches": "$success", "differs": "$error"}.get(state.parity.state, _DIM)
     mark = {"matches": "=", "differs": "≠"}.get(state.parity.state, "?")
     rows.append(Content(f"{mark} ").stylize(colour) + Content(f"Parity: {state.parity.words}"))

@@ -184,6 +184,7 @@ class Script:
             "scripted machine", "embedded", body.verify, "native", (), 7,
             (0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017), (), 0.004,
             ("widths 2..8",), "every width was seen equal to single rows",
+            cost_context=48, costs_at=time.time(),
         )  # fmt: skip
         self.say(job, Loaded(pair, verdict))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,32 @@ async def test_a_race_can_be_left_while_it_runs(open_app: Opener) -> None:
         await d.wait(lambda: d.app.talk.answering)
         await d.pilot.press("escape")
         await d.answered(4)
+
+
+async def test_the_speed_up_is_an_estimate_with_its_age_and_context_until_a_race_measured_it(
+    open_app: Opener,
+) -> None:
+    async with open_app() as d:
+        panel, begun = d.app.panel, time.time()
+        await d.ask("hello")
+        await d.answered()
+        await d.sees("estimate 2.6x, from times")
+        assert " at 48 tokens; F5 measures it" in panel.gain
+        assert "measured just now" in panel.gain
+        for passed, words in (
+            (150, "2 min ago"),
+            (3 * 3600, "3 h ago"),
+            (130 * 3600, "5 days ago"),
+        ):
+            panel.clock = partial(float, begun + passed)
+            assert f"measured {words} at" in panel.gain
+            # Also while nothing else changes; the line wraps behind the number.
+            await d.sees(f"measured {words.split()[0]}")
+        await d.pilot.press("f5")
+        await d.sees("= The same 44 tokens")
+        await d.pilot.press("escape")
+        await d.sees("x the target alone, measured by A/B")
+        assert "estimate" not in d.shown
 
 
 def test_tokens_are_compared_one_by_one() -> None:
