@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 import mlx.core as mx
 
@@ -16,7 +19,8 @@ from dfly_core.engine.context import Context
 from dfly_core.engine.gap import two_best
 from dfly_core.engine.generate import check_request, generate
 from dfly_core.exact.verdict import prepare
-from dfly_core.model.pair import Pair, load_pair
+from dfly_core.model.machine import model_fingerprint
+from dfly_core.model.pair import Pair, check_pair, load_pair
 from dfly_core.model.prompt import prompt_ids
 from dfly_core.records.commands import (
     Bench,
@@ -28,7 +32,7 @@ from dfly_core.records.commands import (
     Job,
     Load,
 )
-from dfly_core.records.errors import Usage
+from dfly_core.records.errors import Stopped, Usage
 from dfly_core.records.events import (
     Cancelled,
     Diagnosed,
@@ -43,6 +47,7 @@ from dfly_core.records.stats import Stats
 from dfly_core.records.step import Finish, Token
 
 IsCancelled = Callable[[], bool]
+Returned = TypeVar("Returned")
 
 
 def with_costs(verdict: Verdict, costs: Costs) -> Verdict:
@@ -55,19 +60,49 @@ def with_costs(verdict: Verdict, costs: Costs) -> Verdict:
     return replace(verdict, cost_native=costs.verify)
 
 
+def stoppable(
+    steps: Generator[Progress, None, Returned], cancelled: IsCancelled
+) -> Generator[Progress, None, Returned]:
+    """The same events and result; raises Stopped before the step that a cancel finds next."""
+    while True:
+        if cancelled():
+            steps.close()
+            raise Stopped
+        try:
+            event = next(steps)
+        except StopIteration as end:
+            result: Returned = end.value
+            return result
+        yield event
+
+
 class Program:
-    """Holds the loaded pair and the conversation's context between jobs."""
+    """Holds the loaded pair and the conversation's context between jobs.
+
+    Only one pair is held at a time: a Load, or a job that brings a pair of its own, drops the
+    one before. When such a job fails or is cancelled, who wants the old pair loads it again.
+    """
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._pair: Pair | None = None
         self._context: Context | None = None
         self._costs: Costs | None = None
         self._loaded: Load | None = None
+        self._files: tuple[str, ...] = ()
 
     def run(self, job: Job, cancelled: IsCancelled) -> Iterator[Event]:
         """Do one job; yields its events, the closing one last; raises DflyError."""
+        try:
+            yield from self._run(job, cancelled)
+        except Stopped:
+            yield Cancelled()
+
+    def _run(self, job: Job, cancelled: IsCancelled) -> Iterator[Event]:
         if isinstance(job, Load):
-            yield from self._load(job)
+            yield from self._load(job, cancelled)
         elif isinstance(job, Generate):
             yield from self._generate(job, cancelled)
         elif isinstance(job, Diagnose):
@@ -77,34 +112,49 @@ class Program:
         elif isinstance(job, Bench):
             yield from self._bench(job, cancelled)
         elif isinstance(job, Doctor):
-            yield from examine(job, self._ensure)
+            yield from examine(job, partial(self._ensure, cancelled=cancelled))
         else:
             raise Usage(f"{type(job).__name__} is not something this version can do")
 
-    def _load(self, job: Load) -> Iterator[Event]:
+    def _load(self, job: Load, cancelled: IsCancelled) -> Iterator[Event]:
         yield Progress("load", job.model or "embedded pair", 0, 1, "models")
+        # What does not fit is told before the old pair goes.
+        target, _, draft, _ = check_pair(job)
+        files = tuple(model_fingerprint(folder) for folder in _there(target, draft))
+        if cancelled():
+            raise Stopped
+        pair = self._pair if self._is_loaded(job, files) else None
         # The old pair goes first: two 8B models at once would not fit most machines.
-        self._pair = self._context = self._loaded = self._costs = None
+        self._forget()
         mx.clear_cache()
-        pair = load_pair(job)
-        verdict = yield from prepare(pair, job.verify)
+        pair = pair or load_pair(job)
+        verdict = yield from stoppable(prepare(pair, job.verify), cancelled)
         costs = measure_costs(pair)
+        if cancelled():
+            raise Stopped
         if verdict is not None and costs is not None:
             verdict = with_costs(verdict, costs)
         # Only now: a load that failed leaves nothing to answer with, least of all untested.
-        self._pair, self._context, self._costs, self._loaded = pair, Context(pair), costs, job
+        self._pair, self._context, self._costs = pair, Context(pair), costs
+        self._loaded, self._files = job, files
         yield Loaded(pair.info, verdict)
+
+    def _is_loaded(self, job: Load, files: tuple[str, ...]) -> bool:
+        """Whether these very models are there; another verify mode reads nothing again."""
+        mine = self._loaded
+        return mine is not None and replace(mine, verify=job.verify) == job and files == self._files
 
     def _bench(self, job: Bench, cancelled: IsCancelled) -> Iterator[Event]:
         request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
-        pair = yield from self._ensure(request)
+        pair = yield from self._ensure(request, cancelled)
         yield from benchmark(job, pair, self._costs, cancelled)
 
-    def _ensure(self, request: Load) -> Generator[Progress, None, Pair]:
+    def _ensure(self, request: Load, cancelled: IsCancelled) -> Generator[Progress, None, Pair]:
         """The pair a job needs: the one that is there if it is the same, else loaded now."""
         if request != self._loaded:
             # Loaded would end the job; the job's own report says what was loaded.
-            yield from (event for event in self._load(request) if isinstance(event, Progress))
+            events = self._load(request, cancelled)
+            yield from (event for event in events if isinstance(event, Progress))
         assert self._pair is not None
         return self._pair
 
@@ -118,9 +168,6 @@ class Program:
         prompt = prompt_ids(pair.tokenizer, job.messages, job.thinking)
         check_request(context, [*prompt, *job.ids], GenerateOptions())
         best = yield from two_best(context, prompt, job.ids, cancelled)
-        if best is None:
-            yield Cancelled()
-            return
         (first, high), (second, low) = best
         tokens = (Token(first, pair.decode([first])), Token(second, pair.decode([second])))
         yield Diagnosed(tokens, (high, low))
@@ -143,3 +190,7 @@ class Program:
             finish = event.finish or finish
             yield Stepped(event)
         yield Generated(stats, finish, len(context.ids), mx.get_peak_memory())
+
+
+def _there(*folders: Path | None) -> Iterator[Path]:
+    return (folder for folder in folders if folder is not None)

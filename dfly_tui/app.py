@@ -20,17 +20,15 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from dfly_core.records.commands import Load
-from dfly_core.records.events import Event, Failed, Loaded, Progress
+from dfly_core.records.events import Loaded
 from dfly_core.records.loaded import VerifyMode
-from dfly_core.records.visible import one_line
 from dfly_tui.commands import applying
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
+from dfly_tui.loading import Loading
 from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
-from dfly_tui.state.models import pair_words
 from dfly_tui.state.panel import PanelState
-from dfly_tui.state.progress import doing
 from dfly_tui.state.settings import load_settings, save_settings
 from dfly_tui.state.store import Store
 from dfly_tui.talk import Talk
@@ -105,13 +103,9 @@ class DflyApp(ScreenActions):
         self.talk = Talk(self.desk, store, self.panel, self.chat_screen)
         self.chat_screen.talk = self.talk
         self._waiting = start.prompt
-        self._load = start.load or Load(
-            self.settings.model,
-            self.settings.draft,
-            self.settings.no_draft,
-            self.verify,
-        )
-        self._doing = ""
+        chosen = self.settings
+        first = Load(chosen.model, chosen.draft, chosen.no_draft, self.verify)
+        self.loading = Loading(self.desk, self.panel, self, start.load or first)
         self._tick_due = 0.0
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
@@ -157,7 +151,7 @@ class DflyApp(ScreenActions):
             self.chat_screen.trouble(self._settings_fault)
         if self.desk.engine.pid is None:
             self.desk.start()
-        self._load_pair()
+        self._load_wanted()
         self._plan_tick(_TICK)
         # What was imported stays: without this, full collections walk it while keys wait.
         self.call_after_refresh(gc.freeze)
@@ -184,64 +178,65 @@ class DflyApp(ScreenActions):
     @property
     def pair_words(self) -> str:
         """The pair, and what the engine does when it is not ready."""
-        if self.desk.gone:
-            return "engine ended"
-        pair = self.panel.pair
-        if pair is None or self._doing:
-            return self._doing or "starting the engine"
-        return pair_words(pair)
+        return "engine ended" if self.desk.gone else self.loading.words
 
     @property
     def loaded(self) -> Load:
         """What was loaded last."""
-        return self._load
+        return self.loading.wanted
 
     def load(self, load: Load) -> None:
         """Load another pair; remembered once it is loaded."""
-        self._load = load
-        self.panel.pair = self.panel.verdict = None
-        self.panel.begin()
-        self.chat_screen.notice.clear()
-        self._load_pair()
+        if self.loading.begin(load):
+            self.panel.begin()
+            self.chat_screen.notice.clear()
+        elif self.desk.gone:
+            self._say_gone(self.desk.gone)
 
     def apply_settings(self) -> None:
         """Settings changed: what can change at once does."""
         self.animation_level = "none" if self.settings.reduced_motion else "full"
-        if self.panel.pair and self._load.verify != self.verify and not self.desk.busy:
-            self.load(replace(self._load, verify=self.verify))
+        if self.panel.pair and self.loaded.verify != self.verify and not self.desk.busy:
+            self.load(replace(self.loaded, verify=self.verify))
 
-    def _load_pair(self) -> None:
-        if self.desk.gone:
+    def _load_wanted(self) -> None:
+        if not self.loading.begin(self.loaded) and self.desk.gone:
             self._say_gone(self.desk.gone)
-        elif self.desk.ask("load", self._load, self):
-            self._doing = "loading"
         self.chat_screen.show_head()
 
-    def hear(self, events: list[Event]) -> None:
-        """Events of loading."""
-        for event in events:
-            if isinstance(event, Progress):
-                self._doing = one_line(doing(event), 60)
-            elif isinstance(event, Loaded):
-                self._doing = ""
-                self.panel.pair, self.panel.verdict = event.pair, event.verdict
-                self.chat_screen.welcome.show_bigger(event.pair.embedded)
-                self._remember_pair(event)
-                self._send_waiting()
-            elif isinstance(event, Failed):
-                self._doing = "no pair loaded"
-                words = f"{event.what}: {event.remedy}" if event.remedy else event.what
-                detail = f"\n{event.detail}" if self.start.debug and event.detail else ""
-                self.chat_screen.trouble(f"{words}. F6 chooses another pair{detail}")
+    def loading_changed(self) -> None:
+        """The words for the head, or what Esc does, changed."""
         self.chat_screen.show_head()
         self.chat_screen.dirty()
+        self.chat_screen.refresh_bindings()
 
-    def lost(self, gone: Gone) -> None:
-        """The engine died while loading; the tick says so."""
+    def loaded_pair(self, loaded: Loaded) -> None:
+        """A pair is there: remember it, and send what waited for it."""
+        self.chat_screen.welcome.show_bigger(loaded.pair.embedded)
+        self._remember_pair(loaded)
+        waiting, self._waiting = self._waiting, ""
+        if waiting:
+            self.talk.ask(waiting, self.options)
+
+    def load_failed(self, words: str, detail: str) -> None:
+        """Say it; a message that waited for that pair is not sent to another."""
+        shown = f"\n{detail}" if self.start.debug and detail else ""
+        self.chat_screen.trouble(f"{words}{shown}")
+        waiting, self._waiting = self._waiting, ""
+        composer = self.chat_screen.composer
+        if waiting and not composer.draft:
+            composer.set_draft(waiting)
+
+    def stop(self) -> None:
+        """Stop what runs for the chat: the load, or the answer."""
+        if self.loading.stoppable:
+            self.loading.stop()
+        else:
+            self.talk.stop()
 
     def _remember_pair(self, loaded: Loaded) -> None:
         pair = loaded.pair
-        chosen = (None, None) if pair.embedded else (self._load.model, self._load.draft)
+        chosen = (None, None) if pair.embedded else (self.loaded.model, self.loaded.draft)
         if (self.settings.model, self.settings.draft) != chosen:
             self.settings.model, self.settings.draft = chosen
             self.save_settings()
@@ -289,18 +284,15 @@ class DflyApp(ScreenActions):
             return False
         return self._free() and self.talk.ask(text, self.options)
 
-    def _send_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, ""
-        if waiting:
-            self.talk.ask(waiting, self.options)
-
     def action_again(self) -> None:
         """Answer the last question again; after a crash, start the engine again."""
         if self.desk.gone:
             self.desk.start()
             self.chat_screen.notice.clear()
             self.panel.pair = None
-            self._load_pair()
+            self._load_wanted()
+        elif self.panel.pair is None and not self.desk.busy:
+            self.load(self.loaded)
         elif self._free():
             self.talk.again(self.options)
 

@@ -54,9 +54,13 @@ class ChatActions(App[int]):
             self.talk.open(Conversation(system=self.settings.system))
             self.chat_screen.composer.focus()
 
+    def stop(self) -> None:
+        """Stop what runs; the app knows what."""
+        raise NotImplementedError
+
     def action_stop(self) -> None:
-        """Stop the answer."""
-        self.talk.stop()
+        """Stop the answer, or the loading of a pair."""
+        self.stop()
 
     def action_edit_last(self) -> None:
         """Take a message back into the composer: the last one, pressed again the one before."""

@@ -31,8 +31,8 @@ def _idle(app: DflyApp) -> bool:
     return not app.desk.busy
 
 
-def _answering(app: DflyApp) -> bool:
-    return app.talk.answering
+def _can_stop(app: DflyApp) -> bool:
+    return app.talk.answering or app.loading.stoppable
 
 
 def _has_turns(app: DflyApp) -> bool:
@@ -55,7 +55,7 @@ def _has_steps(app: DflyApp) -> bool:
 COMMANDS: tuple[Command, ...] = (
     Command("new", "New chat", "Begin another conversation", "new_chat", _idle),
     Command("chats", "Chats", "List, search and open conversations", "chats", _idle),
-    Command("stop", "Stop", "Stop the answer and keep what there is", "stop", _answering),
+    Command("stop", "Stop", "Stop the answer and keep it, or stop loading", "stop", _can_stop),
     Command("again", "Answer again", "Answer the last message again", "again", _has_turns),
     Command("edit", "Edit last message", "Change your last message", "edit_last", _has_turns),
     Command("continue", "Continue", "Go on with a stopped answer", "continue", _can_continue),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -14,11 +17,22 @@ from dfly_core import jobs
 from dfly_core.bench.diagnose import first_difference
 from dfly_core.engine.calibrate import ROWS
 from dfly_core.engine.generate import generate
+from dfly_core.exact.verdict import prepare
 from dfly_core.jobs import Program
+from dfly_core.model.locate import EMBEDDED
+from dfly_core.model.pair import Pair
 from dfly_core.model.prompt import prompt_ids
-from dfly_core.records.commands import Diagnose, Generate, GenerateOptions, Load, Message
-from dfly_core.records.errors import TooLong, Usage
-from dfly_core.records.events import Cancelled, Diagnosed, Event, Generated, Loaded, Stepped
+from dfly_core.records.commands import Bench, Diagnose, Generate, GenerateOptions, Load, Message
+from dfly_core.records.errors import DflyError, TooLong, Usage
+from dfly_core.records.events import (
+    Cancelled,
+    Diagnosed,
+    Event,
+    Generated,
+    Loaded,
+    Progress,
+    Stepped,
+)
 from tests.exact.hostile import near_tie_pair, spoil_linear
 from tests.tiny import alone, make_pair, oracle
 
@@ -46,6 +60,88 @@ def test_a_load_whose_self_test_fails_leaves_nothing_to_answer_with(
         list(program.run(Load(), never))
     with pytest.raises(Usage, match="no model is loaded"):
         list(program.run(ASK, never))
+
+
+class Loads:
+    """Stands for reading models; remembers what was read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read: list[Load] = []
+        monkeypatch.setattr(jobs, "load_pair", self)
+
+    def __call__(self, request: Load) -> Pair:
+        self.read.append(request)
+        return make_pair()
+
+
+def after(calls: int) -> Callable[[], bool]:
+    """A cancel that comes in time for the question after that many."""
+    left = iter(range(calls))
+    return lambda: next(left, None) is None
+
+
+def test_a_load_can_be_cancelled_at_every_safe_moment_and_leaves_nothing_untested(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loads = Loads(monkeypatch)
+    monkeypatch.setattr(jobs, "measure_costs", lambda _: None)
+    monkeypatch.setattr(jobs, "prepare", partial(prepare, folder=tmp_path / "none"))
+    whole = [e for e in Program().run(Load(), never) if isinstance(e, Progress)]
+    assert len(whole) > 5
+    for moment in range(len(whole) + 2):
+        shutil.rmtree(tmp_path / "none", ignore_errors=True)  # the self-test runs each time
+        program = Program()
+        *events, end = program.run(Load(), after(moment))
+        assert end == Cancelled()
+        assert [e.item for e in events if isinstance(e, Progress)] == [
+            e.item for e in whole[: max(1, moment)]
+        ]
+        with pytest.raises(Usage, match="no model is loaded"):
+            list(program.run(ASK, never))
+    assert isinstance(list(program.run(Load(), after(len(whole) + 2)))[-1], Loaded)
+    assert loads.read[0] == Load()
+
+
+def test_a_load_that_is_refused_leaves_the_pair_that_was_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loads, program = Loads(monkeypatch), Program()
+    list(program.run(Load(), never))
+    for wrong in (Load("/nowhere"), Load(str(EMBEDDED / "target"), str(EMBEDDED / "target"))):
+        with pytest.raises(DflyError):
+            list(program.run(wrong, never))
+        assert isinstance(list(program.run(ASK, never))[-1], Generated)
+    assert isinstance(list(program.run(Load(), never))[-1], Loaded)
+    assert loads.read == [Load()]  # loading it again reads nothing
+
+
+def test_another_verify_mode_reads_no_model_again_and_changed_files_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loads, program = Loads(monkeypatch), Program()
+    folders = [shutil.copytree(EMBEDDED / n, tmp_path / n) for n in ("target", "drafter")]
+    load = Load(str(folders[0]), str(folders[1]))
+    for mode in ("exact", "fast", "auto"):
+        loaded = list(program.run(replace(load, verify=mode), never))[-1]
+        assert isinstance(loaded, Loaded)
+        assert loaded.verdict is not None
+        assert loaded.verdict.mode == mode
+    assert len(loads.read) == 1
+    config = folders[1] / "config.json"
+    config.write_text(config.read_text() + "\n")
+    list(program.run(load, never))
+    list(program.run(Load(), never))
+    list(program.run(Load(no_draft=True), never))
+    assert len(loads.read) == 4
+
+
+def test_a_benchmark_whose_load_is_cancelled_ends_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Loads(monkeypatch)
+    events = list(Program().run(Bench(str(tmp_path / "b.json")), after(1)))
+    assert events[-1] == Cancelled()
+    assert not (tmp_path / "b.json").exists()
 
 
 def said(events: Iterator[Event]) -> list[int]:

@@ -24,6 +24,7 @@ from dfly_core.records.commands import (
 from dfly_core.records.events import (
     CLOSING,
     Benchmarked,
+    Cancelled,
     Event,
     Examined,
     Failed,
@@ -223,6 +224,26 @@ def test_a_line_nested_without_end_does_not_end_the_reader(loaded: Child) -> Non
     assert wire.kind == "wire"
     loaded.say(23, ask("Hello", max_tokens=3))
     assert isinstance(loaded.until_end(23)[-1], Generated)
+
+
+def test_a_load_is_cancelled_in_its_self_test_and_can_be_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing was tested before
+    child = start()
+    child.hear()
+    child.say(1, Load())
+    while not (isinstance(event := child.hear().body, Progress) and event.stage == "self-test"):
+        pass
+    child.say(2, Cancel(1))
+    assert isinstance(child.until_end(1)[-1], Cancelled)
+    child.say(3, ask("Hello"))
+    failed = child.until_end(3)[-1]
+    assert isinstance(failed, Failed)
+    assert failed.what == "no model is loaded"
+    child.say(4, Load())
+    assert isinstance(child.until_end(4)[-1], Loaded)
+    child.process.kill()
 
 
 def test_a_close_stops_the_running_job_and_then_the_process() -> None:

@@ -80,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
                 console.print(one_line(_line(event.row)), markup=False, highlight=False)
             elif isinstance(event, Benchmarked):
                 done = event
-    assert done is not None
+    if done is None:
+        return EXIT_INTERRUPTED  # while the models were loaded: there is no report yet
     report = json.loads(Path(done.path).read_bytes())
     _show(console, report)
     if args.markdown:

@@ -18,9 +18,9 @@ from dfly_core.convert.plan import GROUP_SIZE, WEIGHTS, Item, Plan
 from dfly_core.convert.quantize import dequantize_rows, from_bits
 from dfly_core.convert.safefile import read_safetensors
 from dfly_core.convert.stored import StoredTensor, blocks
-from dfly_core.convert.write import Stopped
 from dfly_core.model.config import DrafterConfig
 from dfly_core.model.drafter import Drafter
+from dfly_core.records.errors import Stopped
 from dfly_core.records.events import Progress
 
 CONTEXT_ROWS = 4

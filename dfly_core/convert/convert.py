@@ -24,11 +24,11 @@ from dfly_core.convert.plan import (
 from dfly_core.convert.source import Source, find_source
 from dfly_core.convert.staging import Staging, clear_leftovers, sync, writing
 from dfly_core.convert.stored import BLOCK_BYTES, map_bytes
-from dfly_core.convert.write import Stopped, Written, write_weights
+from dfly_core.convert.write import Written, write_weights
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_REVISION
 from dfly_core.model.locate import HUB_ID
 from dfly_core.records.commands import Convert
-from dfly_core.records.errors import Missing, Usage
+from dfly_core.records.errors import Missing, Stopped, Usage
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
 
 # The hash of 2 GB takes longer than the rest of a plain conversion. Those tensors have the

@@ -37,10 +37,9 @@ from dfly_core.convert.source import (
     is_licence,
     read_index,
 )
-from dfly_core.convert.write import Stopped
 from dfly_core.model.config import read_config
 from dfly_core.model.locate import hub_fault
-from dfly_core.records.errors import Busy, Missing, Refused, Unavailable
+from dfly_core.records.errors import Busy, Missing, Refused, Stopped, Unavailable
 from dfly_core.records.events import Progress
 
 # The base of everything the HTTP client raises; its package was renamed between versions.

@@ -18,17 +18,13 @@ from dfly_core.convert.rate import Meter
 from dfly_core.convert.safefile import read_safetensors
 from dfly_core.convert.staging import writing
 from dfly_core.convert.stored import WIDTHS, Bits, Region, blocks
-from dfly_core.records.errors import DflyError, Refused, Unavailable
+from dfly_core.records.errors import DflyError, Refused, Stopped, Unavailable
 from dfly_core.records.events import Progress
 
 # Linux takes the room for one large write in large pages, which it has to search for: writing
 # 2 GB in pieces of 16 MB took 1.5 s of processor time here, in pieces of 256 kB 0.5 s.
 PIECE_BYTES = 256 << 10
 DAMAGED = "the file is damaged: download it again"
-
-
-class Stopped(Exception):
-    """Raised between two blocks when the job was cancelled."""
 
 
 @dataclass

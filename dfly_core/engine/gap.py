@@ -8,6 +8,7 @@ import mlx.core as mx
 
 from dfly_core.engine.context import Context
 from dfly_core.engine.prefill import first_choice, prefill
+from dfly_core.records.errors import Stopped
 from dfly_core.records.events import Progress
 
 Best = tuple[tuple[int, float], tuple[int, float]]  # (id, logit) of the best and the second
@@ -15,12 +16,12 @@ Best = tuple[tuple[int, float], tuple[int, float]]  # (id, logit) of the best an
 
 def two_best(
     context: Context, prompt: Sequence[int], answer: Sequence[int], cancelled: Callable[[], bool]
-) -> Generator[Progress, None, Best | None]:
+) -> Generator[Progress, None, Best]:
     """The target's two best ids, with their logits, after `prompt` and the start of its answer.
 
     What the caches hold stays, so that after a decoding these are the logits it chose by; the
     rest is read as a decoding reads it: the prompt in chunks, the answer a row at a time. At a
-    tie the lower id is the better one. Yields Progress; returns None when it was cancelled.
+    tie the lower id is the better one. Yields Progress; raises Stopped when cancelled.
     """
     ids, logits = [*prompt, *answer], mx.array([])
     try:
@@ -28,11 +29,11 @@ def two_best(
         yield from prefill(context, prompt, cancelled)
         while context.length < len(ids):  # at least the last id: `reuse` leaves it
             if cancelled():
-                return None
+                raise Stopped
             logits = first_choice(context, ids[context.length]).astype(mx.float32)
             mx.eval(logits)
-    except GeneratorExit:
-        raise  # closed at a yield, where the context is whole
+    except (GeneratorExit, Stopped):
+        raise  # between two rows, where the context is whole
     except BaseException:
         context.clear()
         raise

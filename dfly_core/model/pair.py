@@ -78,14 +78,25 @@ class Pair:
         return most if self.verdict is None else min(most, self.verdict.width)
 
 
-def load_pair(request: Load) -> Pair:
-    """Load what was asked for; raises Refused or Missing before anything large is read."""
+def check_pair(
+    request: Load,
+) -> tuple[Path, dict[str, Any], Path | None, DrafterConfig | None]:
+    """Folder and config of target and drafter, if they fit; downloads hub ids not cached.
+
+    Raises Refused or Missing for all that can be told without reading anything large.
+    """
     target_folder, draft_folder = find_pair(request)
     target_config = read_config(target_folder)
     config = check_fit(target_folder, target_config, draft_folder)
     _check_weights_there(target_folder)
     if config is not None:
         _check_bits(config, request.draft_bits)
+    return target_folder, target_config, draft_folder, config
+
+
+def load_pair(request: Load) -> Pair:
+    """Load what was asked for; raises Refused or Missing before anything large is read."""
+    target_folder, target_config, draft_folder, config = check_pair(request)
     tokenizer = load_tokenizer(target_folder)
     target = load_target(target_folder, config.target_layer_ids if config else ())
     drafter = None

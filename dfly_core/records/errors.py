@@ -57,6 +57,10 @@ class TooLong(DflyError):
     kind = "too-long"
 
 
+class Stopped(Exception):
+    """Not a fault: raised at a safe moment of a job that was cancelled, which then ends."""
+
+
 def import_fault(error: ImportError) -> Unavailable:
     """What a person is told when the engine, or a library it needs, can't be imported."""
     said = " ".join(str(error).split())

@@ -223,8 +223,8 @@ class ChatScreen(Screen[None]):
         self._show_below()
 
     def action_stop(self) -> None:
-        """Stop the answer."""
-        self.talk.stop()
+        """Stop the answer, or the loading of a pair."""
+        self.app.stop()
 
     def action_leave_edit(self) -> None:
         """Leave the message as it was."""
@@ -255,7 +255,7 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""
         if action == "stop":
-            return self.talk.answering
+            return self.talk.answering or self.app.loading.stoppable
         if action == "leave_edit":
             return self.editing is not None and not self.talk.answering
         if action == "page":

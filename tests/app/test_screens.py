@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dfly_core.records.commands import Load
 from dfly_core.records.events import Progress
 from dfly_core.records.step import Seconds, Step, Token
 from dfly_tui.screens.bench import BenchScreen
@@ -173,15 +174,72 @@ async def test_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be_chose
     assert kept["draft"] == str(home / "data/models/good")
 
 
-async def test_22_a_pair_that_the_engine_refuses_is_a_visible_reason(open_app: Opener) -> None:
+async def test_22_a_pair_that_the_engine_refuses_is_a_visible_reason_and_the_old_one_stays(
+    open_app: Opener,
+) -> None:
     async with open_app("misfit") as d:
-        from dfly_core.records.commands import Load
-
         d.app.load(Load("target", "drafter"))
         await d.sees("the drafter has 36 target layers")
+        assert "Back to what you had: embedded pair" in d.app.chat_screen.notice.words
+        await d.wait(lambda: d.ready)
+        assert d.app.loaded == Load()
+        assert "36 target layers" in d.app.chat_screen.notice.words
+        await d.ask("hello")
+        assert "fox" in await d.answered()
+
+
+async def test_without_a_pair_nothing_is_sent_and_the_way_out_is_named(open_app: Opener) -> None:
+    async with open_app("noweights", load=False) as d:
+        await d.sees("no weights in /nowhere")
         await d.ask("hello")
         assert "choose one with F6" in d.app.chat_screen.notice.words
         assert not d.app.talk.chat.turns
+
+
+async def test_esc_stops_a_load_and_the_pair_from_before_is_loaded_again(
+    open_app: Opener,
+) -> None:
+    async with open_app("slowload") as d:
+        await d.ask("hello")
+        await d.answered()
+        d.app.load(Load("target", "drafter"))
+        await d.sees("self-test: linear")
+        await d.sees("Stop")
+        await d.ask("for the new one")
+        assert len(d.app.talk.chat.turns) == 2
+        await d.pilot.press("escape")
+        await d.wait(lambda: d.ready)
+        words = d.app.chat_screen.notice.words
+        assert words == "Loading was stopped. Back to what you had: embedded pair"
+        assert d.app.loaded == Load()
+        # What waited for the other pair is not sent to this one.
+        assert d.app.chat_screen.composer.draft == "for the new one"
+        await d.pilot.press("enter")
+        assert "fox" in await d.answered(4)
+
+
+async def test_esc_stops_the_first_load_and_ctrl_r_tries_again(open_app: Opener) -> None:
+    async with open_app("slowstart", load=False) as d:
+        await d.sees("self-test: linear")
+        await d.pilot.press("escape")
+        await d.sees("Loading was stopped. F6 chooses another pair, ctrl+r tries again")
+        assert d.app.panel.pair is None
+        await d.sees("no pair loaded")
+        await d.pilot.press("ctrl+r")
+        await d.wait(lambda: d.ready)
+        assert not d.app.chat_screen.notice.words
+
+
+async def test_an_engine_that_dies_of_a_pair_is_not_given_it_again(open_app: Opener) -> None:
+    async with open_app("slowload") as d:
+        d.app.load(Load("target", "drafter"))
+        await d.sees("self-test: linear")
+        d.app.desk.engine._child.process.kill()  # type: ignore[union-attr]
+        await d.sees("SIGKILL")
+        await d.pilot.press("ctrl+r")
+        await d.wait(lambda: d.ready)
+        assert d.app.panel.pair is not None
+        assert d.app.panel.pair.embedded
 
 
 async def test_settings_explain_themselves_and_are_kept(open_app: Opener, home: Path) -> None:
