@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Input, Label, OptionList, Static
+from textual.widgets import DataTable, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dfly_core.records.commands import Bench
@@ -30,6 +30,7 @@ from dfly_tui.state.reports import (
     summary,
 )
 from dfly_tui.text import cell, content, line
+from dfly_tui.widgets.keys import Keys
 from dfly_tui.widgets.progress_line import ProgressLine
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ class BenchScreen(Screen[None]):
     ]
     DEFAULT_CSS = """
     BenchScreen {
-        & > #bench-head { height: 1; padding: 0 2; background: $foreground 6%; text-style: bold; }
+        & > #bench-head {
+            height: 1; padding: 0 2; background: $foreground 6%; text-style: bold;
+            text-wrap: nowrap; text-overflow: ellipsis;
+        }
         & #options { height: 1; padding: 0 2; margin: 1 0 0 0; }
         & #options Label { color: $foreground 60%; padding: 0 1 0 0; }
         & #options Input {
@@ -61,14 +65,14 @@ class BenchScreen(Screen[None]):
         & ProgressLine { margin: 1 2 0 2; }
         & #bench-words { height: auto; padding: 0 2; margin: 1 0; }
         & DataTable {
-            height: 1fr; margin: 0 2; background: $background; scrollbar-size-vertical: 1;
+            height: 1fr; min-height: 4; margin: 0 2; background: $background;
+            scrollbar-size-vertical: 1;
         }
         & #earlier { height: auto; max-height: 8; padding: 0 2; }
         & #earlier > Static { color: $foreground 60%; height: 1; }
         & #earlier > OptionList {
             height: auto; max-height: 6; border: none; background: $background; padding: 0;
         }
-        & > Footer { background: $background; }
     }
     """
 
@@ -103,7 +107,7 @@ class BenchScreen(Screen[None]):
         with Vertical(id="earlier"):
             yield Static("Earlier reports: Enter shows one, ctrl+k compares it with the table")
             yield OptionList(markup=False)
-        yield Footer(show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """An empty table; what was measured before."""

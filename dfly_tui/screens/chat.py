@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from dfly_core.records.events import Progress
 from dfly_tui.commands import by_word, completions, slash
@@ -18,6 +18,7 @@ from dfly_tui.state.panel import PanelState
 from dfly_tui.talk import Talk
 from dfly_tui.text import line
 from dfly_tui.widgets.composer import Composer
+from dfly_tui.widgets.keys import Keys
 from dfly_tui.widgets.notice import Notice
 from dfly_tui.widgets.panel import Meter, Panel
 from dfly_tui.widgets.step_strip import StepStrip
@@ -50,13 +51,19 @@ class ChatScreen(Screen[None]):
     ChatScreen {
         background: $background;
         & > #head { height: 1; padding: 0 2; background: $foreground 6%; }
-        & > #head > #title { width: 1fr; height: 1; text-style: bold; }
-        & > #head > #pair { width: auto; height: 1; color: $foreground 70%; padding: 0 0 0 2; }
+        & > #head > #title {
+            width: 1fr; height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis;
+        }
+        & > #head > #pair {
+            width: auto; max-width: 70%; height: 1; color: $foreground 70%; padding: 0 0 0 2;
+            text-wrap: nowrap; text-overflow: ellipsis;
+        }
         & #talk { width: 1fr; }
-        & #below { height: 1; padding: 0 2; color: $primary; display: none; }
-        &.-low > #head, &.-low Meter, &.-low > Footer { display: none; }
+        & #below { height: auto; max-height: 3; padding: 0 2; color: $primary; display: none; }
+        &.-low > #head, &.-low Meter, &.-low > Keys { display: none; }
+        &.-low Welcome > #about, &.-low Welcome > #bigger { display: none; }
+        &.-low Welcome > #how { margin: 0; }
         &.-low Composer { border: none; min-height: 1; max-height: 3; }
-        & > Footer { background: $background; padding: 0 1; }
     }
     """
 
@@ -89,7 +96,7 @@ class ChatScreen(Screen[None]):
                 yield self.meter
                 yield self.composer
             yield self.panel
-        yield Footer(show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """The composer has the keys."""

@@ -38,7 +38,9 @@ class ChatsScreen(Dialog[int]):
         height: auto; max-height: 20; background: $surface; border: none; padding: 0;
         scrollbar-size-vertical: 1;
     }
-    ChatsScreen > Vertical { width: 90; }
+    ChatsScreen > .box { width: 90; }
+    ChatsScreen.-low OptionList { max-height: 50vh; }
+    ChatsScreen.-tiny OptionList { height: 1fr; }
     """
 
     def __init__(self) -> None:
@@ -48,7 +50,7 @@ class ChatsScreen(Dialog[int]):
 
     def compose(self) -> ComposeResult:
         """Search line, list, keys."""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static("Chats", classes="title")
             yield Input(placeholder="Search titles and texts")
             yield OptionList(markup=False)

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, Input, RadioButton, RadioSet, Static
+from textual.widgets import Input, RadioButton, RadioSet, Static
 
 from dfly_core.records.commands import Convert, Load
 from dfly_core.records.events import Cancelled, Converted, Event, Failed, Progress
@@ -20,6 +20,7 @@ from dfly_tui.state.checking import DRAFT_COSTS, OFFICIAL, SHARES, Check, check,
 from dfly_tui.state.models import find_models, memory_size, misfit, model_roots, read_model
 from dfly_tui.state.progress import amount
 from dfly_tui.text import content
+from dfly_tui.widgets.keys import Keys
 from dfly_tui.widgets.progress_line import ProgressLine
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ class ConvertScreen(Screen[None]):
     ]
     DEFAULT_CSS = """
     ConvertScreen {
-        & > #convert-head { height: 1; padding: 0 2; background: $foreground 6%; text-style: bold; }
+        & > #convert-head {
+            height: 1; padding: 0 2; background: $foreground 6%; text-style: bold;
+            text-wrap: nowrap; text-overflow: ellipsis;
+        }
         & > VerticalScroll { padding: 1 2; scrollbar-size-vertical: 1; }
         & .name { color: $primary; text-style: bold; margin: 1 0 0 0; height: 1; }
         & VerticalScroll > Static { height: auto; max-width: 100; }
@@ -64,7 +68,6 @@ class ConvertScreen(Screen[None]):
         }
         & ProgressLine { margin: 1 0 0 0; max-width: 100; }
         & #outcome { margin: 1 0 0 0; }
-        & > Footer { background: $background; }
     }
     """
 
@@ -94,7 +97,7 @@ class ConvertScreen(Screen[None]):
             yield Input(id="output")
             yield ProgressLine()
             yield Static(id="outcome", classes="outcome")
-        yield Footer(show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Begin at the source."""

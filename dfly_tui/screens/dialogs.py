@@ -14,17 +14,22 @@ from textual.widgets import Input, Static, TextArea
 from dfly_tui.text import content
 
 Result = TypeVar("Result")
+LOW, TINY = 23, 12  # rows below which a box gives up its margins, then its border
 
 
 class Dialog(ModalScreen[Result]):
     """A box in the middle; Escape leaves it with nothing."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Close", id="dialog.close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close", id="dialog.close"),
+        Binding("pageup", "page(-1)", "Scroll up", show=False),
+        Binding("pagedown", "page(1)", "Scroll down", show=False),
+    ]
 
     DEFAULT_CSS = """
     Dialog {
         align: center middle;
-        & > Vertical {
+        & > .box {
             width: 72; max-width: 96%; height: auto; max-height: 96%;
             padding: 1 2; background: $surface; border: round $foreground 25%;
             overflow-y: auto; scrollbar-size-vertical: 1;
@@ -33,8 +38,22 @@ class Dialog(ModalScreen[Result]):
         & .hint { color: $foreground 60%; height: auto; margin: 1 0 0 0; }
         & Input, & TextArea { border: round $foreground 25%; background: $background; }
         & Input:focus, & TextArea:focus { border: round $primary; }
+        &.-low > .box { padding: 0 1; max-width: 100%; max-height: 100%; }
+        &.-low .title, &.-low .hint { margin: 0; }
+        &.-tiny > .box { border: none; width: 100%; height: 100%; }
+        &.-tiny Input, &.-tiny TextArea { border: none; height: 1; padding: 0; }
     }
     """
+
+    def on_resize(self) -> None:
+        """Where there are few rows the words come before the air around them."""
+        self.set_class(self.app.size.height < LOW, "-low")
+        self.set_class(self.app.size.height < TINY, "-tiny")
+
+    def action_page(self, by: int) -> None:
+        """Scroll a box that is longer than the terminal."""
+        box = self.query_one(".box")
+        box.scroll_relative(y=by * max(box.size.height - 1, 1), animate=False)
 
     def action_leave(self) -> None:
         """Close without a result."""
@@ -52,7 +71,7 @@ class AskLine(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """Title, line, hint."""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static(content(self._title), classes="title")
             yield Input(self._value, select_on_focus=False)
             yield Static(content(self._hint), classes="hint")
@@ -68,7 +87,10 @@ class AskText(Dialog[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "accept", "Accept", id="dialog.accept")
     ]
-    DEFAULT_CSS = "AskText TextArea { height: 10; }"
+    DEFAULT_CSS = """
+    AskText TextArea { height: 10; max-height: 50vh; }
+    AskText.-tiny TextArea { height: 1fr; }
+    """
 
     def __init__(self, title: str, value: str = "") -> None:
         super().__init__()
@@ -76,7 +98,7 @@ class AskText(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """Title, text, hint."""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static(content(self._title), classes="title")
             yield TextArea(self._value)
             yield Static("ctrl+s accepts, Esc leaves", classes="hint")
@@ -100,7 +122,7 @@ class Confirm(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         """Question, keys."""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static(content(self._question), classes="title")
             yield Static(f"y {self._verb}, n or Esc leaves it", classes="hint")
 

@@ -8,59 +8,60 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from dfly_tui.commands import COMMANDS
-from dfly_tui.widgets.step_strip import ACCEPTED, OWN, REJECTED, UNVERIFIED, coloured
+from dfly_tui.screens.dialogs import Dialog
+from dfly_tui.widgets.step_strip import ACCEPTED, OWN, PROMPT, REJECTED, UNVERIFIED, coloured
 
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
 
 READING = (
-    (ACCEPTED, "a drafted token that the model agreed with: it came for free"),
-    (REJECTED, "a drafted token that the model did not want: thrown away"),
+    (ACCEPTED, "a drafted token that the target agreed with: it came for free"),
+    (REJECTED, "a drafted token that the target did not want: thrown away"),
     (UNVERIFIED, "a drafted token that was not checked in this step"),
-    (OWN, "the model's own token; every step ends with one"),
+    (OWN, "the target's own token; every step ends with one"),
+    (PROMPT, "the prompt was read"),
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """Keys, commands, and how to read the panel."""
 
     app: DflyApp
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,q", "close", "Close", id="help.close")
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("f1,q", "leave", "Close", id="help.close")]
     DEFAULT_CSS = """
-    HelpScreen {
-        align: center middle;
-        & > VerticalScroll {
-            width: 84; max-width: 96%; height: auto; max-height: 92%; padding: 1 2;
-            background: $surface; border: round $foreground 25%; scrollbar-size-vertical: 1;
-        }
-        & Static { height: auto; }
-    }
+    HelpScreen > .box { width: 84; }
+    HelpScreen Static { height: auto; }
     """
 
     def compose(self) -> ComposeResult:
         """Three lists."""
-        with VerticalScroll():
-            yield Static(Content("\n").join(self._lines()))
+        with VerticalScroll(classes="box"):
+            yield Static()
 
-    def _lines(self) -> list[Content]:
+    def on_resize(self) -> None:
+        """The lists, fitted to the width."""
+        self.call_after_refresh(self._show)
+
+    def _show(self) -> None:
+        width = self.query_one(Static).size.width
+        self.query_one(Static).update(Content("\n").join(self._lines(max(width, 20))))
+
+    def _lines(self, width: int) -> list[Content]:
         lines = [_title("Keys")]
-        lines += [_pair(keys, words) for keys, words in self._keys()]
+        lines += [_pair(keys, words, width) for keys, words in self._keys()]
         lines += [Content(""), _title("Commands, typed as a message or found with ctrl+p")]
-        lines += [_pair(f"/{c.word}", c.help) for c in COMMANDS]
+        lines += [_pair(f"/{c.word}", c.help, width) for c in COMMANDS]
         lines += [Content(""), _title("A row of the live panel is one step")]
-        lines += [coloured(mark) + Content(f"  {words}") for mark, words in READING]
+        lines += [_hung(coloured(mark), words, 3, width) for mark, words in READING]
         lines += [Content(""), Content("Esc closes this").stylize("$foreground 60%")]
         return lines
 
     def _keys(self) -> list[tuple[str, str]]:
-        """Keys and what they do, as bound now; one entry per binding id."""
+        """Keys and what they do, as bound now; one entry per key."""
         chat = self.app.chat_screen
         found: dict[str, tuple[list[str], str]] = {}
         for node in (chat.composer, chat, self.app):
@@ -71,16 +72,28 @@ class HelpScreen(ModalScreen[None]):
                     keys = found.setdefault(binding.id, ([], binding.description))[0]
                     shown = self.app.get_key_display(binding)
                     keys += [shown] if shown not in keys else []
-        return [(" or ".join(keys), words) for keys, words in found.values()]
-
-    def action_close(self) -> None:
-        """Back to where the user was."""
-        self.dismiss(None)
+        rows: dict[str, str] = {}
+        for keys, words in found.values():
+            name = " or ".join(keys)
+            # One key may mean one thing after another, such as Esc.
+            rows[name] = f"{rows[name]}; {words[0].lower()}{words[1:]}" if name in rows else words
+        return list(rows.items())
 
 
 def _title(words: str) -> Content:
     return Content(words).stylize("bold $primary")
 
 
-def _pair(left: str, right: str) -> Content:
-    return Content(f"{left:<16}").stylize("bold") + Content(right)
+def _pair(left: str, right: str, width: int) -> Content:
+    return _hung(Content(left).stylize("bold"), right, 17 if width > 44 else 3, width)
+
+
+def _hung(left: Content, right: str, indent: int, width: int) -> Content:
+    """Words behind a head, wrapped under themselves; under the head where that is too long."""
+    rows = Content(right).wrap(width - indent)
+    lead = left + Content(" " * max(indent - left.cell_length, 1))
+    if lead.cell_length + len(right) <= width:
+        return lead + Content(right)
+    if lead.cell_length > indent:
+        return Content("\n").join([left, *(Content(" " * indent) + row for row in rows)])
+    return Content("\n").join([lead + rows[0], *(Content(" " * indent) + r for r in rows[1:])])

@@ -38,8 +38,9 @@ class ModelsScreen(Dialog[Load]):
     app: DflyApp
 
     DEFAULT_CSS = """
-    ModelsScreen > Vertical { width: 110; }
+    ModelsScreen > .box { width: 110; }
     ModelsScreen Horizontal { height: 18; max-height: 50vh; }
+    ModelsScreen.-tiny Horizontal { height: 1fr; max-height: 100%; }
     ModelsScreen .column { width: 1fr; }
     ModelsScreen .column > Static { color: $foreground 60%; height: 1; }
     ModelsScreen OptionList {
@@ -55,7 +56,7 @@ class ModelsScreen(Dialog[Load]):
 
     def compose(self) -> ComposeResult:
         """Two lists and what the choice means."""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static("Models on this machine", classes="title")
             with Horizontal():
                 with Vertical(classes="column"):
@@ -110,7 +111,9 @@ class ModelsScreen(Dialog[Load]):
             fits = [i for i, m in enumerate(self._drafters) if not misfit(target, m)]
             drafters.highlighted = fits[0] + 1 if fits else 0
             words = too_large(target.size, memory_size())
-        self.query_one("#words", Static).update(content(words))
+        told = self.query_one("#words", Static)
+        told.update(content(words))
+        told.display = bool(words)
 
     @on(OptionList.OptionSelected, "#targets")
     def _target_chosen(self, event: OptionList.OptionSelected) -> None:

@@ -10,15 +10,17 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from dfly_core.records.commands import Diagnose, Generate, GenerateOptions, Message
 from dfly_core.records.events import Diagnosed, Event, Failed, Generated, Stepped
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Finish, Token
 from dfly_tui.engine import Gone
+from dfly_tui.screens.dialogs import LOW
 from dfly_tui.state.panel import Comparison, compare
 from dfly_tui.text import content, line
+from dfly_tui.widgets.keys import Keys
 from dfly_tui.widgets.prose import Prose
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class LaneView(Vertical):
     LaneView {
         width: 1fr; padding: 1 2;
         & > .head { height: 1; text-style: bold; }
-        & > .rate { height: 1; color: $foreground 70%; margin: 0 0 1 0; }
+        & > .rate { height: auto; color: $foreground 70%; margin: 0 0 1 0; }
         & > VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; }
     }
     """
@@ -82,10 +84,15 @@ class RaceScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", id="race.back")]
     DEFAULT_CSS = """
     RaceScreen {
-        & > #race-head { height: 1; padding: 0 2; background: $foreground 6%; text-style: bold; }
-        & > #verdict { height: auto; min-height: 1; padding: 0 2; margin: 0 0 1 0; }
+        overflow: hidden;
+        & > #race-head {
+            height: 1; padding: 0 2; background: $foreground 6%; text-style: bold;
+            text-wrap: nowrap; text-overflow: ellipsis;
+        }
         & LaneView.second { border-left: vkey $foreground 15%; padding: 1 1 1 2; }
-        & > Footer { background: $background; }
+        & > #verdict { height: auto; min-height: 1; padding: 0 2; margin: 0 0 1 0; }
+        &.-low LaneView, &.-low LaneView.second { padding: 0 1 0 2; }
+        &.-low LaneView > .rate, &.-low > #verdict { margin: 0; }
     }
     """
 
@@ -106,7 +113,11 @@ class RaceScreen(Screen[None]):
             yield self._views[0]
             yield self._views[1].add_class("second")
         yield Static("Each decoder answers in turn; they must give the same tokens.", id="verdict")
-        yield Footer(show_command_palette=False)
+        yield Keys()
+
+    def on_resize(self) -> None:
+        """Where there are few rows the texts come before the air around them."""
+        self.set_class(self.app.size.height < LOW, "-low")
 
     def on_mount(self) -> None:
         """Start the first lane."""

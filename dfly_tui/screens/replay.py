@@ -37,7 +37,7 @@ class ReplayScreen(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         """Title, body, keys."""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static(id="step-title", classes="title")
             yield Static(id="step-body")
             yield Static("Left and right move, Home and End jump, Esc leaves", classes="hint")

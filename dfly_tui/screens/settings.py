@@ -30,14 +30,18 @@ class SettingsScreen(Dialog[None]):
     app: DflyApp
 
     DEFAULT_CSS = """
-    SettingsScreen OptionList {
-        height: auto; background: $surface; border: none; padding: 0;
+    SettingsScreen {
+        & OptionList { height: auto; background: $surface; border: none; padding: 0; }
+        & OptionList { scrollbar-size-vertical: 1; }
+        &.-low OptionList { max-height: 50vh; }
+        &.-tiny OptionList { height: 1fr; max-height: 100%; }
+        &.-tiny #keys { display: none; }
     }
     """
 
     def compose(self) -> ComposeResult:
         """The settings, what the chosen one means, where keys are."""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static("Settings", classes="title")
             yield OptionList(markup=False)
             yield Static(id="explained", classes="hint")
@@ -46,6 +50,7 @@ class SettingsScreen(Dialog[None]):
                     "Enter changes, Esc leaves. Pair: F6. Your own keys go into "
                     f'{self.app.settings_path}, such as "keys": {{"app.new_chat": "f12"}}'
                 ),
+                id="keys",
                 classes="hint",
             )
 

@@ -21,8 +21,10 @@ class TokensScreen(Dialog[None]):
     """Underlined is the target's own, so that colour is not needed to tell."""
 
     DEFAULT_CSS = """
-    TokensScreen VerticalScroll { height: auto; max-height: 30; scrollbar-size-vertical: 1; }
-    TokensScreen > Vertical { width: 96; }
+    TokensScreen VerticalScroll { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
+    TokensScreen.-low VerticalScroll { max-height: 50vh; }
+    TokensScreen.-tiny VerticalScroll { height: 1fr; max-height: 100%; }
+    TokensScreen > .box { width: 96; }
     TokensScreen VerticalScroll > Static { height: auto; }
     """
 
@@ -35,7 +37,7 @@ class TokensScreen(Dialog[None]):
         drafted = sum(len(run.text) for run in self._runs if run.draft)
         whole = sum(len(run.text) for run in self._runs)
         share = f"{drafted / whole:.0%} of the characters came from the drafter" if whole else ""
-        with Vertical():
+        with Vertical(classes="box"):
             yield Static(content(share or "Nothing is known about this answer"), classes="title")
             with VerticalScroll():
                 yield Static(Content("").join(map(_shown, self._runs)))

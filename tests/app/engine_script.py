@@ -219,8 +219,7 @@ class Script:
         limit = body.options.max_tokens
         began = time.monotonic()
         if self.name == "slowfirst":
-            while job not in self.cancelled:
-                time.sleep(0.005)
+            self.wait_for_cancel(job)
         while True:
             finish: Finish
             if job in self.cancelled:
@@ -240,6 +239,8 @@ class Script:
             at += step.kept
             position += step.kept
             index += 1
+            if self.name == "halfway" and index == 5:
+                self.wait_for_cancel(job)
             if self.rate:
                 time.sleep(max(0.0, began + at / self.rate - time.monotonic()))
         self.say(job, Generated(stats, finish, position, 50_000_000))
@@ -252,6 +253,11 @@ class Script:
         low = 7.2479 if agreed and cold[at] != warm[at] else 1.0
         best = (Token(hash_of(cold[at]), cold[at]), Token(hash_of(warm[at]), warm[at]))
         self.say(job, Diagnosed(best, (7.25, low)))
+
+    def wait_for_cancel(self, job: int) -> None:
+        """Stand still, as in a picture, until the job is cancelled."""
+        while job not in self.cancelled:
+            time.sleep(0.005)
 
     def step(
         self, tokens: list[str], at: int, index: int, position: int, width: int, rng: random.Random
@@ -299,6 +305,8 @@ class Script:
                     4e8,
                 ),
             )
+            if self.name == "halfway" and done == 12:
+                self.wait_for_cancel(job)
             time.sleep(1 / self.rate if self.rate else 0)
         self.say(
             job,
@@ -317,6 +325,8 @@ class Script:
         rows, kept = 0, list[dict[str, Any]]()
         for number in range(4):
             self.say(job, Progress("trials", f"prompt {number}", number, 4, "prompts", 0.5))
+            if self.name == "halfway" and number == 2:
+                self.wait_for_cancel(job)
             if job in self.cancelled:
                 break
             row = bench_row(number)

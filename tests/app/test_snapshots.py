@@ -60,8 +60,8 @@ def steady(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def make(engines: list[Engine]) -> Callable[..., DflyApp]:
     """The app in a relative data folder, so that paths are the same everywhere."""
 
-    def made(theme: str = "dfly-dark") -> DflyApp:
-        engine = Engine(Path("data/engine.log"), argv("story"))
+    def made(theme: str = "dfly-dark", scenario: str = "story") -> DflyApp:
+        engine = Engine(Path("data/engine.log"), argv(scenario))
         engines.append(engine)
         app = DflyApp(engine, Start(Path("data")))
         app.theme = theme

@@ -1,0 +1,62 @@
+"""Small terminals: what one must see to go on is in sight on every screen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from textual.widgets._footer import FooterKey
+
+from dfly_tui.widgets.keys import Keys
+from tests.app.app_driving import Opener
+
+
+@pytest.mark.parametrize(
+    ("width", "there", "gone"),
+    [(120, "Commands", ""), (60, "Help", "Commands"), (50, "Help", "Chats"), (30, "Help", "line")],
+)
+async def test_keys_that_have_no_room_are_left_out_the_least_needed_first(
+    open_app: Opener, width: int, there: str, gone: str
+) -> None:
+    async with open_app(size=(120, 20)) as d:
+        await d.pilot.resize_terminal(width, 20)
+        await d.wait(lambda: d.app.screen.size.width == width)
+        keys = d.app.screen.query_one(Keys)
+        await d.wait(
+            lambda: (
+                all(key.region.right <= width for key in keys.query(FooterKey))
+                and len(keys.query(FooterKey)) > 0
+            )
+        )
+        shown = d.shown.split("\n")[-1]
+        assert there in shown
+        assert not gone or gone not in shown
+
+
+BOXES = {
+    "ctrl+o": "Esc leaves",
+    "f3": "drafted",
+    "f4": "Esc leaves",
+    "f6": "Esc leaves",
+    "f9": "exact: the answer",
+    "=/rename": "Esc leaves",
+    "f1": "Send",
+}
+
+
+@pytest.mark.parametrize("size", [(60, 20), (50, 20), (30, 8)])
+async def test_a_box_shows_its_text_and_the_way_out(
+    open_app: Opener, size: tuple[int, int]
+) -> None:
+    async with open_app(size=size) as d:
+        await d.ask("hello")
+        await d.answered()
+        for key, words in BOXES.items():
+            if key.startswith("="):
+                await d.ask(key[1:])
+            else:
+                await d.pilot.press(key)
+            # Words may be wrapped, with the frame between them.
+            await d.wait(lambda w=words: w in " ".join(re.findall(r"[\w:]+", d.shown)))
+            await d.pilot.press("escape")
+            await d.wait(lambda: d.app.screen is d.app.chat_screen)
