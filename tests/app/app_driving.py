@@ -31,6 +31,11 @@ async def wait_until(true: Callable[[], bool], seconds: float = 40.0) -> None:
         await asyncio.sleep(0.01)
 
 
+def text_of(app: DflyApp) -> str:
+    """The screen as text."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
 class Driver:
     """The app under test and the keys to drive it."""
 
@@ -61,7 +66,7 @@ class Driver:
     @property
     def shown(self) -> str:
         """The screen as text."""
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+        return text_of(self.app)
 
 
 class Opener(Protocol):

@@ -218,7 +218,9 @@ class Script:
         position = 20
         limit = body.options.max_tokens
         began = time.monotonic()
-        if self.name == "slowfirst":
+        if self.name == "reading":
+            self.say(job, Progress("prompt", "", 512, 4096, "tokens"))
+        if self.name in ("slowfirst", "reading"):
             self.wait_for_cancel(job)
         while True:
             finish: Finish
@@ -244,6 +246,8 @@ class Script:
             if self.rate:
                 time.sleep(max(0.0, began + at / self.rate - time.monotonic()))
         self.say(job, Generated(stats, finish, position, 50_000_000))
+        sys.stderr.write(f"generated {time.monotonic()}\n")
+        sys.stderr.flush()
 
     def diagnose(self, job: int, body: Diagnose) -> None:
         cold, warm = pieces(STORY.replace("warm", "cold")), pieces(STORY)

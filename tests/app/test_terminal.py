@@ -7,20 +7,16 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
 import pytest
 
-SCRIPT = Path(__file__).with_name("engine_script.py")
-ROOT = Path(__file__).parents[2]
+from tests.app.quitting import LIMIT, STATES, State, quit_from
+from tests.app.terminal import ROOT, RUN, SCRIPT, needs_tmux
+
 LEAVE_ALTERNATE = "\x1b[?1049l"
-RUN = (
-    "import sys; from dfly_tui.cli import main; "
-    "sys.exit(main(sys.argv[3:], (sys.executable, sys.argv[1], *sys.argv[2].split())))"
-)
 
 Spawn = Callable[..., pexpect.spawn]
 
@@ -63,37 +59,17 @@ def engines(home: Path) -> list[int]:
     return found
 
 
-def slowness() -> float:
-    """How many times slower than a free processor this one is now; never below 1."""
-    wall, cpu = time.monotonic(), time.process_time()
-    while time.process_time() - cpu < 0.1:
-        pass
-    return max((time.monotonic() - wall) / 0.1, 1.0) * 1.2
-
-
 def cooked(child: pexpect.spawn) -> bool:
     """Whether the terminal echoes and edits lines again."""
     flags = termios.tcgetattr(child.child_fd)[3]
     return bool(flags & termios.ECHO) and bool(flags & termios.ICANON)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("scenario", ["story", "hang", "turns 40", "slowhello"])
-def test_19_ctrl_q_leaves_within_a_second_and_no_orphan(
-    spawn: Spawn, tmp_path: Path, scenario: str
-) -> None:
-    child = spawn(scenario, "--prompt", "hello there")
-    child.expect("Quit" if scenario == "slowhello" else "hello there")
-    assert engines(tmp_path)
-    slow = slowness()
-    began = time.monotonic()
-    child.send("\x11")
-    child.expect_exact(LEAVE_ALTERNATE)
-    child.expect(pexpect.EOF)
-    child.wait()
-    assert time.monotonic() - began < 1.0 * slow
-    assert child.exitstatus == 0
-    assert not engines(tmp_path)
+@needs_tmux
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
+def test_19_ctrl_q_leaves_within_a_second_saved_and_no_orphan(tmp_path: Path, state: State) -> None:
+    seconds, slow = quit_from(state, tmp_path)
+    assert seconds < LIMIT * slow * 1.2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

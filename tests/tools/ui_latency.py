@@ -1,51 +1,80 @@
-"""How long a key waits for its paint while an answer streams: `python -m tests.tools.ui_latency`.
+"""The app's figures, each with its limit: `python -m tests.tools.ui_latency`; exit 1 if one fails.
 
-Seconds are CPU seconds of this process between key and paint, so that a busy machine does not
-count; wall seconds are printed beside them.
+The engine is a scripted one in a process of its own. Between key and paint the seconds are CPU
+seconds of this process, so that a busy machine does not count; wall seconds elsewhere are
+divided by how much slower than a free one the processor was. `--quick` leaves the states of
+ctrl+q out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import pexpect
 from textual import events
 
 from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
 from dfly_tui.state.conversation import Conversation, Turn
-from tests.app.app_driving import argv, wait_until
+from dfly_tui.widgets.transcript import Answer
+from tests.app.app_driving import argv, text_of, wait_until
 from tests.app.engine_script import mixed
+from tests.app.quitting import LIMIT, REAL, STATES, quit_from
+from tests.app.terminal import ROOT, SCRIPT, slowness
+
+FIRST_PAINT = """
+import json, os, sys, time
+from dfly_tui.app import DflyApp
+display = DflyApp._display
+def painted(self, *args, **kwargs):
+    display(self, *args, **kwargs)
+    if not os.path.exists(sys.argv[1]):
+        found = [time.process_time(), sorted({name.split(".")[0] for name in sys.modules})]
+        open(sys.argv[1], "w").write(json.dumps(found))
+        self.exit()
+DflyApp._display = painted
+from dfly_tui.cli import main
+sys.exit(main([], (sys.executable, sys.argv[2], "story")))
+"""
 
 
 class Probed(DflyApp):
     """Notes when it paints."""
 
     paints: int = 0
+    painted: float = 0.0
 
     def _display(self, *args: Any, **kwargs: Any) -> None:
         super()._display(*args, **kwargs)
         self.paints += 1
+        self.painted = time.monotonic()
 
 
 @dataclass
 class Measured:
-    """Key to paint, CPU and wall seconds; how far the screen ended behind the engine."""
+    """Key to paint, CPU and wall seconds; how far the finished answer was behind the engine's end.
+
+    `lost` is what of the engine's text is not on the screen's side, in characters.
+    """
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     behind: float = 0.0
-    behind_cpu: float = 0.0
     widgets: int = 0
+    lost: int = 0
 
-    def p95(self, values: list[float]) -> float:
-        """The 95th percentile."""
-        return sorted(values)[int(0.95 * (len(values) - 1))]
+    @property
+    def p95(self) -> float:
+        """The 95th percentile of key to paint, CPU seconds."""
+        return sorted(self.cpu)[int(0.95 * (len(self.cpu) - 1))]
 
 
 def history(turns: int) -> Conversation:
@@ -58,10 +87,11 @@ def history(turns: int) -> Conversation:
     return chat
 
 
-async def measure(scenario: str, rate: float, turns: int = 0, gap: float = 0.2) -> Measured:
-    """Stream an answer while a key is pressed now and then."""
+async def measure(tokens: int, rate: float, turns: int = 0, gap: float = 0.2) -> Measured:
+    """Stream an answer of 400 or 4,000 tokens while a key is pressed now and then."""
     found = Measured()
     with tempfile.TemporaryDirectory() as home:
+        scenario = "long" if tokens == 4000 else "turns"
         engine = Engine(Path(home) / "engine.log", argv(scenario, rate))
         app = Probed(engine, Start(Path(home)))
         async with app.run_test(size=(120, 40)) as pilot:
@@ -74,14 +104,19 @@ async def measure(scenario: str, rate: float, turns: int = 0, gap: float = 0.2) 
             app.say("go")
             await wait_until(lambda: app.talk.answer is not None and bool(app.talk.answer.text))
             while app.talk.answering:
-                await asyncio.sleep(gap)
                 await _press(app, composer, found)
-            # The engine is done when its closing event was read; the screen when it has settled.
-            began, cpu = time.perf_counter(), time.process_time()
+                end = time.monotonic() + gap
+                while app.talk.answering and time.monotonic() < end:
+                    await asyncio.sleep(0.01)
+            # The screen shows the end once all that the last events changed is painted.
             await pilot.pause()
-            found.behind = time.perf_counter() - began
-            found.behind_cpu = time.process_time() - cpu
+            said = [line for line in engine.log.read_text().split("\n") if "generated" in line]
+            found.behind = app.painted - float(said[-1].split()[1])
             found.widgets = len(app.screen.query("*"))
+            shown = list(app.query(Answer))[-1].prose.source
+            assert shown == app.talk.chat.turns[-1].text
+            assert "print(i)" in text_of(app)
+            found.lost = sum(a != b for a, b in zip_longest(mixed(tokens), shown))
         engine.end()
     return found
 
@@ -98,16 +133,67 @@ async def _press(app: Probed, composer: Any, found: Measured) -> None:
     found.wall.append(time.perf_counter() - wall)
 
 
-async def main() -> None:
-    """Print a line per case."""
-    for scenario, rate, turns in (("long", 200, 0), ("long", 500, 0), ("turns", 200, 40)):
-        m = await measure(scenario, rate, turns)
-        print(
-            f"{scenario} at {rate} tok/s after {turns} turns: {len(m.cpu)} keys, "
-            f"p95 {m.p95(m.cpu) * 1e3:.0f} ms CPU, {m.p95(m.wall) * 1e3:.0f} ms wall; "
-            f"screen {m.behind:.2f} s behind; {m.widgets} widgets"
-        )
+def first_paint() -> tuple[float, list[str]]:
+    """CPU seconds of the process up to the first paint in a real terminal; top modules then."""
+    with tempfile.TemporaryDirectory() as home:
+        note = Path(home) / "painted"
+        child = pexpect.spawn(
+            sys.executable, ["-c", FIRST_PAINT, str(note), str(SCRIPT)], cwd=str(ROOT),
+            env={"HOME": home, "TERM": "xterm-256color", "PATH": "/usr/bin:/bin"},
+            dimensions=(40, 120), timeout=60,
+        )  # fmt: skip
+        child.expect(pexpect.EOF)
+        child.close()
+        seconds, modules = json.loads(note.read_text())
+        return float(seconds), modules
+
+
+class Figures:
+    """Prints each figure with its limit; remembers whether all held."""
+
+    def __init__(self) -> None:
+        self.held = True
+
+    def tell(self, name: str, value: float, limit: float, unit: str, more: str = "") -> None:
+        """One line."""
+        good = value <= limit
+        self.held &= good
+        mark = "ok  " if good else "FAIL"
+        print(f"{mark} {name}: {value:.3g} {unit} (limit {limit:g}){more}", flush=True)
+
+
+async def streaming(figures: Figures) -> None:
+    """Latency, lag and loss while answers stream."""
+    cases = ((4000, 200, 0, 1.0), (4000, 500, 0, 0.5), (400, 200, 0, 1.0), (400, 200, 40, 1.0))
+    for tokens, rate, turns, behind in cases:
+        slow = slowness()
+        m = await measure(tokens, rate, turns, 0.2 if tokens == 4000 else 0.05)
+        slow = min(slow, slowness())
+        name = f"{tokens} tokens at {rate} tok/s" + (f" after {turns} turns" if turns else "")
+        wall = sorted(m.wall)[int(0.95 * (len(m.wall) - 1))]
+        more = f"; {len(m.cpu)} keys, {1000 * wall:.0f} ms wall, {m.widgets} widgets"
+        figures.tell(f"{name}, key to paint p95", 1000 * m.p95, 100, "ms CPU", more)
+        more = f"; {m.behind:.2f} s wall, machine {slow:.1f}x slow"
+        figures.tell(f"{name}, screen behind the engine", m.behind / slow, behind, "s", more)
+        figures.tell(f"{name}, lost", m.lost, 0, "characters")
+
+
+def main() -> int:
+    """Print every figure; 1 when one does not hold."""
+    figures = Figures()
+    asyncio.run(streaming(figures))
+    seconds, modules = min(first_paint() for _ in range(3))
+    figures.tell("first paint", seconds, 0.5, "s CPU")
+    heavy = {"mlx", "mlx_lm", "numpy", "torch", "transformers"} & set(modules)
+    figures.tell("engine modules imported by then", len(heavy), 0, "modules")
+    for state in () if "--quick" in sys.argv else (*STATES, *REAL):
+        with tempfile.TemporaryDirectory() as home:
+            # Reaching the state fails loudly, and so does a process that is left behind.
+            seconds, slow = quit_from(state, Path(home))
+        more = f"; {seconds:.2f} s wall, machine {slow:.1f}x slow"
+        figures.tell(f"ctrl+q, {state.name}", seconds / slow, LIMIT, "s", more)
+    return 0 if figures.held else 1
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(main())
