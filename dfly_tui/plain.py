@@ -130,7 +130,7 @@ class Plain:
     def trouble(self, words: str) -> None:
         """One clear line."""
         self._code = 1
-        self._note(words)
+        self._note(f"dfly-tui: {words}")
 
     def _print(self, text: str) -> None:
         if self._unread:

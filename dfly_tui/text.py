@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.style import Style
 from rich.text import Text
 from textual.content import Content
 
@@ -25,6 +26,6 @@ def markdown(text: str) -> str:
     return visible(text)
 
 
-def cell(text: str, style: str = "") -> Text:
+def cell(text: str, style: str | Style = "") -> Text:
     """Text for a table cell, which takes no `Content`."""
     return Text(one_line(text), style=style, no_wrap=True)

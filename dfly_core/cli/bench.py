@@ -1,4 +1,4 @@
-"""`dfly-mlx bench`: parity and speed; the table to stderr, the report's path to stdout."""
+"""`dfly-mlx bench`: parity and speed; the table to stderr, where the report is to stdout."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     _show(console, report)
     if args.markdown:
         _write(Path(args.markdown), markdown(report))
-    print(json.dumps(report) if args.json else done.path)
+    print(json.dumps(report) if args.json else f"report: {done.path}")
     if done.left:
         return EXIT_INTERRUPTED
     return EXIT_WITHHELD if done.withheld else EXIT_DONE

@@ -165,7 +165,8 @@ def _open_steps(path: str | None, stack: ExitStack) -> TextIO | None:
 def _introduce(loaded: Loaded) -> None:
     pair, verdict = loaded.pair, loaded.verdict
     if pair.embedded:
-        print("using the embedded pair; --model and --draft choose another", file=sys.stderr)
+        what = "pair" if pair.draft else "target"
+        print(f"using the embedded {what}; --model and --draft choose another", file=sys.stderr)
     if pair.draft is None:
         print("no drafter: the target decodes alone", file=sys.stderr)
     if verdict and (verdict.taken == "fast" or verdict.route != "native"):

@@ -155,11 +155,12 @@ HEADINGS = (
     "target tok/s",
     "DFly tok/s",
     "speed-up",
-    "mean accepted",
+    "mean accepted length",
     "accepted",
     "parity",
 )
 NOTHING = "-"
+NO_DRAFT = "did not draft"
 
 
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -168,11 +169,21 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         str(row["id"]),
         _number(row["baseline_tps_median"], ".1f"),
         _number(row["dfly_tps_median"], ".1f"),
-        _number(row["speedup"], ".2f", "x"),
-        _number(row["mean_accepted_length_median"], ".2f"),
+        _number(speedup(row), ".2f", "x"),
+        NO_DRAFT if never_drafted(row) else _number(row["mean_accepted_length_median"], ".2f"),
         _number(row["acceptance_rate_median"], ".0%"),
         row.get("parity_words") or ("equal" if row["parity"] else "WITHHELD"),
     )
+
+
+def never_drafted(row: Mapping[str, Any]) -> bool:
+    """Whether a row that stands had no cycle in any trial: both sides then did the same work."""
+    return bool(row["dfly_tps_median"]) and row["mean_accepted_length_median"] is None
+
+
+def speedup(row: Mapping[str, Any]) -> float | None:
+    """The row's speed-up; None where nothing was drafted, since the ratio is only noise there."""
+    return None if never_drafted(row) else row["speedup"]
 
 
 def _number(value: float | None, form: str, unit: str = "") -> str:
@@ -205,7 +216,8 @@ def _summary(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     published = [row for row in rows if row["parity"]]
     out: dict[str, Any] = {"id": name, "parity": len(published) == len(rows)}
     for field_ in fields:
-        values = [row[field_] for row in published if row[field_] is not None]
+        found = (speedup(row) if field_ == "speedup" else row[field_] for row in published)
+        values = [value for value in found if value is not None]
         out[field_] = statistics.median(values) if values else None
     out["parity_words"] = f"{len(published)} of {len(rows)}"
     return out

@@ -5,33 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.widgets import DataTable, Input, Label, OptionList, Static
+from textual.widgets import Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dfly_core.records.commands import Bench
 from dfly_core.records.events import Benchmarked, Cancelled, Event, Failed, Progress, Rowed
 from dfly_tui.engine import Gone
 from dfly_tui.state.reports import (
-    HEADS,
     Report,
     Row,
-    categories,
-    cells,
-    compared,
     next_path,
     read_report,
     read_reports,
     summary,
 )
-from dfly_tui.text import cell, content, line
+from dfly_tui.text import content, line
 from dfly_tui.widgets.keys import Keys
 from dfly_tui.widgets.progress_line import ProgressLine
+from dfly_tui.widgets.rows_table import RowsTable
 
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
@@ -64,10 +60,6 @@ class BenchScreen(Screen[None]):
         & #options Input:focus { border: none; background: $primary 20%; }
         & ProgressLine { margin: 1 2 0 2; }
         & #bench-words { height: auto; padding: 0 2; margin: 1 0; }
-        & DataTable {
-            height: 1fr; min-height: 4; margin: 0 2; background: $background;
-            scrollbar-size-vertical: 1;
-        }
         & #earlier { height: auto; max-height: 8; padding: 0 2; }
         & #earlier > Static { color: $foreground 60%; height: 1; }
         & #earlier > OptionList {
@@ -81,7 +73,6 @@ class BenchScreen(Screen[None]):
         self._rows: list[Row] = []
         self._reports: list[Report] = []
         self._shown: Report | None = None
-        self._before: Report | None = None
         self._busy = False
 
     def compose(self) -> ComposeResult:
@@ -103,7 +94,7 @@ class BenchScreen(Screen[None]):
             "only if both give the same tokens in every trial.",
             id="bench-words",
         )
-        yield DataTable[Text](cursor_type="row", zebra_stripes=False)
+        yield RowsTable()
         with Vertical(id="earlier"):
             yield Static("Earlier reports: Enter shows one, ctrl+k compares it with the table")
             yield OptionList(markup=False)
@@ -111,8 +102,6 @@ class BenchScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """An empty table; what was measured before."""
-        table = self.query_one(DataTable)
-        table.add_columns(*HEADS)
         self.query_one("#trials", Input).focus()
         self._list_reports()
 
@@ -156,8 +145,8 @@ class BenchScreen(Screen[None]):
         if not self.app.desk.ask("benchmark", command, self):
             self._say(self.app.desk.busy_words, "$error")
             return
-        self._busy, self._rows, self._before = True, [], None
-        self.query_one(DataTable).clear()
+        self._busy, self._rows = True, []
+        self.query_one(RowsTable).show([], whole=False)
         self._say("Chat waits until this is done; Esc stops it and keeps the finished rows.", "")
 
     def hear(self, events: list[Event]) -> None:
@@ -171,7 +160,7 @@ class BenchScreen(Screen[None]):
                 continue
             if isinstance(event, Rowed):
                 self._rows.append(event.row)
-                self._add(event.row)
+                self.query_one(RowsTable).add(event.row)
                 self._say(summary(self._rows), "")
                 continue
             self._busy = False
@@ -181,7 +170,7 @@ class BenchScreen(Screen[None]):
                 self._say(f"{summary(self._rows)}{left}. Report: {event.path}", "")
                 self._list_reports()
                 self._shown = read_report(Path(event.path))
-                self._add_categories()
+                self.query_one(RowsTable).show(self._rows)
             elif isinstance(event, Failed):
                 self._say(f"{event.what}: {event.remedy}" if event.remedy else event.what, "$error")
             elif isinstance(event, Cancelled):
@@ -194,37 +183,13 @@ class BenchScreen(Screen[None]):
         if self.is_attached:
             self._say(f"The engine ended ({gone.words}); finished rows are kept", "$error")
 
-    def _add(self, row: Row) -> None:
-        change = compared([row], self._before.rows if self._before else [])
-        shown = cells(row)
-        if ratio := change.get(str(row.get("id"))):
-            shown[-1] += f"  {ratio:.2f}x of {self._before.path.stem if self._before else ''}"
-        colours = self.app.theme_variables
-        styles = ["", "", "bold", "bold", colours["success"], "", "", ""]
-        if not row.get("parity"):
-            styles[-1] = colours["error"]
-        self.query_one(DataTable).add_row(
-            *(cell(value, style) for value, style in zip(shown, styles, strict=True))
-        )
-
-    def _show_rows(self) -> None:
-        self.query_one(DataTable).clear()
-        for row in self._rows:
-            self._add(row)
-        self._add_categories()
-
-    def _add_categories(self) -> None:
-        table = self.query_one(DataTable)
-        for shown in categories(self._rows):
-            table.add_row(*(cell(value, "italic") for value in shown))
-
     @on(OptionList.OptionSelected)
     def _show_report(self, event: OptionList.OptionSelected) -> None:
         if self._busy:
             return
         report = self._reports[event.option_index]
-        self._rows, self._before, self._shown = list(report.rows), None, report
-        self._show_rows()
+        self._rows, self._shown = list(report.rows), report
+        self.query_one(RowsTable).show(self._rows)
         self._say(f"{report.path.stem}: {report.words}", "")
 
     def action_compare(self) -> None:
@@ -233,8 +198,7 @@ class BenchScreen(Screen[None]):
         if at >= len(self._reports):
             self._say("Choose an earlier report first", "")
             return
-        self._before = self._reports[at]
-        self._show_rows()
+        self.query_one(RowsTable).show(self._rows, self._reports[at])
 
     def action_export(self) -> None:
         """Write the rows shown as Markdown beside the reports."""

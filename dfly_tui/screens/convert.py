@@ -17,7 +17,7 @@ from dfly_core.records.commands import Convert, Load
 from dfly_core.records.events import Cancelled, Converted, Event, Failed, Progress
 from dfly_tui.engine import Gone
 from dfly_tui.state.checking import DRAFT_COSTS, OFFICIAL, SHARES, Check, check, first_run_words
-from dfly_tui.state.models import find_models, memory_size, misfit, model_roots, read_model
+from dfly_tui.state.models import find_models, memory_size, misfit, model_roots, on_mac, read_model
 from dfly_tui.state.progress import amount
 from dfly_tui.text import content
 from dfly_tui.widgets.keys import Keys
@@ -81,7 +81,7 @@ class ConvertScreen(Screen[None]):
         """The page."""
         yield Static("Convert a drafter", id="convert-head")
         with VerticalScroll():
-            yield Static(content(first_run_words(memory_size())))
+            yield Static(content(first_run_words(memory_size(), on_mac())))
             yield Static("Source", classes="name")
             yield Input(
                 placeholder=f"empty: {OFFICIAL}; or a folder, a file, a hub id", id="source"

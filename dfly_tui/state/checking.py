@@ -96,9 +96,14 @@ def _with_disk(
     return Check(tuple(lines), made, refused)
 
 
-def first_run_words(memory: int | None) -> str:
-    """Whether Qwen3-8B would fit here, before any download."""
+def first_run_words(memory: int | None, mac: bool) -> str:
+    """Whether Qwen3-8B would fit here and be of use, before any download."""
     need = TARGET_BYTES + OFFICIAL_BYTES * SHARES[4] + 1_200_000_000
+    if not mac:
+        return (
+            f"Qwen3-8B in 4 bit needs about {amount(need, 'bytes')} of memory and a Mac: with "
+            "MLX's CPU backend, which this system has by default, it takes seconds per token."
+        )
     if memory is None:
         return f"Qwen3-8B in 4 bit needs about {amount(need, 'bytes')} of memory."
     fits = need * 1.25 <= memory

@@ -108,7 +108,7 @@ def foot_words(turn: Turn) -> str:
         parts.append(turn.note)
     figures = turn.figures
     if "mean" in figures:
-        parts.append(f"{figures['mean']:.2f} tokens a step")
+        parts.append(f"{figures['mean']:.2f} mean accepted length")
     if "rate" in figures:
         parts.append(f"{figures['rate']:.0f} % accepted")
     if "tps" in figures:

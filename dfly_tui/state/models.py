@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,11 @@ def too_large(bytes_needed: int, memory: int | None) -> str:
     if memory is None or bytes_needed * 1.25 <= memory:
         return ""
     return f"needs about {bytes_needed * 1.25 / 1e9:.1f} GB, this machine has {memory / 1e9:.0f}"
+
+
+def on_mac() -> bool:
+    """Whether MLX has Apple's GPU here; elsewhere its usual backend is the CPU."""
+    return sys.platform == "darwin"
 
 
 def memory_size() -> int | None:

@@ -13,8 +13,12 @@ from dfly_core.records import report as records
 from dfly_tui.state.progress import plural
 
 Row = Mapping[str, Any]
-# Shorter than the records' headings: a withheld row needs the room; rates are tokens/s.
-HEADS = ("prompt", "alone", "DFly", "speed-up", "", "length", "accepted", "parity")
+# Shorter than the records' headings: a withheld row needs the room.
+HEADS = (
+    "prompt", "alone", "DFly", "speed-up", "", "mean accepted\nlength", "accepted", "parity",
+)  # fmt: skip
+WIDE, MIDDLE = 110, 76  # cells a table needs for all columns, and for all but the bar
+BAR_WORDS = "Bars run from 0 to 4x; ┼ is 1x, the target alone. Rates are tokens/s."
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,10 @@ class Report:
     @property
     def words(self) -> str:
         """One line about the whole."""
-        model, draft = self.plain.get("model"), self.plain.get("draft")
-        return f"{Path(str(model)).name} + {Path(str(draft)).name} · {summary(self.rows)}"
+        model, draft = Path(str(self.plain.get("model"))), Path(str(self.plain.get("draft")))
+        embedded = model.name == draft.name == "embedded"
+        pair = "embedded pair" if embedded else f"{model.name} + {draft.name}"
+        return f"{pair} · {summary(self.rows)}"
 
     def page(self) -> str:
         """The report as Markdown."""
@@ -43,27 +49,42 @@ class Report:
 
 def summary(rows: Sequence[Row]) -> str:
     """Published and withheld rows, the median speed-up and its spread."""
-    speeds = [row["speedup"] for row in rows if row.get("speedup") is not None]
+    speeds = [speed for row in rows if (speed := records.speedup(row)) is not None]
+    idle = sum(map(records.never_drafted, rows))
     withheld = sum(1 for row in rows if not row.get("parity"))
     parts = [plural(len(rows), "row")]
     if speeds:
         parts.append(f"median speed-up {median(speeds):.2f}x")
     if len(speeds) > 1:
         parts.append(f"from {min(speeds):.2f} to {max(speeds):.2f}")
+    if idle:
+        parts.append(f"{idle} did not draft")
     if withheld:
         parts.append(f"{withheld} withheld")
     return " · ".join(parts)
 
 
+def columns(width: int) -> tuple[int, ...]:
+    """Which of the columns have room in a table of that many cells."""
+    if width >= WIDE:
+        return tuple(range(len(HEADS)))
+    return (0, 1, 2, 3, 5, 6, 7) if width >= MIDDLE else (0, 3, 5, 7)
+
+
 def cells(row: Row) -> list[str]:
-    """A row as table cells, with a bar; a withheld row ends with its diagnosis."""
+    """A row as table cells, with a bar."""
     shown = list(records.cells(row))
-    shown.insert(4, bar(row.get("speedup")))
-    why = row.get("withheld")
-    if isinstance(why, Mapping):
-        gap = f", gap {why['gap']:.3g}" if why.get("gap") is not None else ""
-        shown[-1] = f"withheld: differs at token {why.get('index')}{gap}"
+    shown.insert(4, bar(records.speedup(row)))
     return shown
+
+
+def diagnosis(row: Row) -> str:
+    """Why a row is withheld, in a few words; empty when it stands."""
+    why = row.get("withheld")
+    if not isinstance(why, Mapping):
+        return ""
+    gap = f", gap {why['gap']:.3g}" if why.get("gap") is not None else ""
+    return f"withheld: token {why.get('index')}{gap}"
 
 
 def categories(rows: Sequence[Row]) -> list[list[str]]:

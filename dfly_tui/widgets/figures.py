@@ -19,7 +19,7 @@ def headline(state: PanelState) -> Content:
     rate = _number(stats.acceptance_rate, ".0%")
     pace = _number(stats.tokens_per_second, ".0f")
     rows = [
-        _pair(mean, "tokens a step", rate, "accepted"),
+        _pair(mean, "mean accepted length", rate, "accepted"),
         _pair(pace, "tok/s", *_ceiling(state)),
         _pair(_seconds(state.first_token), "to first token", *_memory(state)),
     ]
@@ -42,10 +42,10 @@ def guide() -> Content:
         Content("The live panel").stylize("bold"),
         Content("One row is one step of decoding.").stylize(dim),
         Content(""),
-        coloured("●") + Content(" drafted, and the model agreed").stylize(dim),
-        coloured("○") + Content(" drafted, and the model refused").stylize(dim),
+        coloured("●") + Content(" drafted, and the target agreed").stylize(dim),
+        coloured("○") + Content(" drafted, and the target refused").stylize(dim),
         coloured("·") + Content(" drafted, not checked in this step").stylize(dim),
-        coloured("◆") + Content(" the model's own token, one a step").stylize(dim),
+        coloured("◆") + Content(" the target's own token, one a step").stylize(dim),
         Content(""),
         Content("The more solid dots, the faster. The answer is the same without them.").stylize(
             dim
@@ -116,9 +116,9 @@ def one_line(state: PanelState, width: int) -> Content:
     """The whole panel in one line, for narrow terminals; the last step's glyphs if they fit."""
     stats = state.stats
     parts = [
-        f"{_number(stats.mean_accepted_length, '.2f')} a step",
-        f"{_number(stats.acceptance_rate, '.0%')} accepted",
+        f"{_number(stats.mean_accepted_length, '.2f')} mean accepted length",
         f"{_number(stats.tokens_per_second, '.0f')} tok/s",
+        f"{_number(stats.acceptance_rate, '.0%')} accepted",
     ]
     if state.pair is not None:
         parts.append(f"context {state.context_used:,}/{state.pair.context_limit:,}")
@@ -135,9 +135,9 @@ def one_line(state: PanelState, width: int) -> Content:
 
 
 def _pair(a: str, a_words: str, b: str, b_words: str) -> Content:
-    left = Content(a.rjust(6)).stylize("bold") + Content(f" {a_words}").stylize(_DIM)
-    gap = Content(" " * max(22 - left.cell_length, 1))
-    return left + gap + Content(b.rjust(5)).stylize("bold") + Content(f" {b_words}").stylize(_DIM)
+    left = Content(a.rjust(5)).stylize("bold") + Content(f" {a_words}").stylize(_DIM)
+    gap = Content(" " * max(26 - left.cell_length, 0))
+    return left + gap + Content(b.rjust(6)).stylize("bold") + Content(f" {b_words}").stylize(_DIM)
 
 
 def _ceiling(state: PanelState) -> tuple[str, str]:

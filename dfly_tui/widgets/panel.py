@@ -16,7 +16,7 @@ class Panel(Vertical):
 
     DEFAULT_CSS = """
     Panel {
-        width: 44; padding: 0 1 0 2; border-left: vkey $foreground 15%;
+        width: 45; padding: 0 1 0 2; border-left: vkey $foreground 15%;
         & > Static { height: auto; }
         & > #guide { margin: 1 0; }
         & > #headline { margin: 1 0; }

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from dfly_tui.state.checking import first_run_words
 from dfly_tui.state.examples import Example, examples
-from dfly_tui.state.models import memory_size
+from dfly_tui.state.models import memory_size, on_mac
 from dfly_tui.text import content, line
 
 
@@ -67,12 +67,12 @@ class Welcome(Vertical):
         """Name, one sentence, the prompts, how to use them."""
         yield Static("dfly", id="name")
         yield Static(
-            "A drafter guesses ahead, the model checks. The answer is the model's own.",
+            "A drafter guesses ahead, the target checks. The answer is the target's own.",
             id="about",
         )
         yield from self._offers
         yield Static("Tab for an example, Enter to send", id="how")
-        words = first_run_words(memory_size())
+        words = first_run_words(memory_size(), on_mac())
         words += " F7 brings it here." if words.endswith("fits.") else ""
         yield Static(content(words), id="bigger")
 

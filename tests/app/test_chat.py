@@ -19,7 +19,7 @@ async def test_a_question_is_answered_and_the_panel_counts(open_app: Opener) -> 
         text = await d.answered()
         assert text.startswith("The fox found a **lantern**")
         assert d.app.panel.stats.cycles > 3
-        assert "tokens a step" in d.shown
+        assert "mean accepted length" in d.shown
         assert "●" in d.shown
         assert "○" in d.shown
         assert "◆" in d.shown
@@ -138,8 +138,8 @@ async def test_drafting_off_shows_its_reason_and_a_dash(open_app: Opener) -> Non
         await d.ask("hello")
         await d.answered()
         assert "Drafting off: no drafter is loaded" in d.shown
-        lines = [line for line in d.shown.split("\n") if "tokens a step" in line]
-        assert "- tokens a step" in lines[0]
+        lines = [line for line in d.shown.split("\n") if "mean accepted length" in line]
+        assert "- mean accepted length" in lines[0]
         assert "- accepted" in lines[0]
 
 

@@ -19,11 +19,20 @@ from dfly_tui.screens.models import ModelsScreen
 from dfly_tui.screens.race import RaceScreen
 from dfly_tui.screens.replay import page
 from dfly_tui.screens.settings import SettingsScreen, parse
-from dfly_tui.state.checking import check
+from dfly_tui.state.checking import check, first_run_words
 from dfly_tui.state.models import find_models, misfit, model_roots, read_model
 from dfly_tui.state.panel import compare
 from dfly_tui.state.progress import duration, words
-from dfly_tui.state.reports import bar, cells, compared, summary
+from dfly_tui.state.reports import (
+    HEADS,
+    bar,
+    categories,
+    cells,
+    columns,
+    compared,
+    diagnosis,
+    summary,
+)
 from dfly_tui.widgets.step_strip import row
 from tests.app.app_driving import Opener
 from tests.app.engine_script import bench_row
@@ -308,7 +317,7 @@ async def test_the_benchmark_runs_live_withholds_lists_compares_and_exports(
         await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
         await d.pilot.press("ctrl+s")
         await d.sees("1 withheld. Report:")
-        await d.sees("differs at token 31, gap 0.0021")
+        await d.sees("withheld: token 31, gap 0.0021")
         await d.sees("code-0 [/]")
         await d.sees("bench-1")
         await d.pilot.press("ctrl+k")
@@ -333,9 +342,33 @@ async def test_chat_and_benchmark_do_not_run_at_once_and_say_so(open_app: Opener
 def test_a_report_in_words() -> None:
     rows = [bench_row(0), bench_row(2)]
     assert summary(rows) == "2 rows · median speed-up 2.20x · 1 withheld"
-    assert cells(rows[1])[-1] == "withheld: differs at token 31, gap 0.0021"
+    assert diagnosis(rows[1]) == "withheld: token 31, gap 0.0021"
+    assert diagnosis(rows[0]) == ""
+    assert [HEADS[n] for n in columns(60)] == ["prompt", "speed-up", HEADS[5], "parity"]
     assert compared(rows, [rows[0] | {"dfly_tps_median": 55.0}]) == {"code-0 [/]": 2.0}
     assert [len(bar(s)) for s in (0.0, 1.0, 9.0)] == [12, 12, 12]
+
+
+def test_a_row_that_never_drafted_shows_no_speed_up() -> None:
+    idle = bench_row(0) | {"mean_accepted_length_median": None, "acceptance_rate_median": None}
+    shown = cells(idle)
+    assert shown[3:6] == ["-", "", "did not draft"]
+    assert summary([idle, bench_row(1)]) == "2 rows · median speed-up 2.18x · 1 did not draft"
+    assert categories([idle, bench_row(1)])[0][3] == "2.18x"
+
+
+@pytest.mark.parametrize(
+    ("memory", "mac", "words"),
+    [
+        (16e9, True, "it fits"),
+        (4e9, True, "it does not fit"),
+        (64e9, False, "seconds per token"),
+    ],
+)
+def test_only_a_mac_is_told_that_qwen3_8b_fits(memory: int, mac: bool, words: str) -> None:
+    told = first_run_words(memory, mac)
+    assert words in told
+    assert mac or "fit" not in told
 
 
 def test_progress_in_words() -> None:

@@ -51,6 +51,8 @@ def steady(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9e11, 4e11, 5e11))
     monkeypatch.setattr(convert, "memory_size", lambda: 16_000_000_000)
     monkeypatch.setattr(welcome, "memory_size", lambda: 16_000_000_000)
+    for module in (convert, welcome):
+        monkeypatch.setattr(module, "on_mac", lambda: True)
     monkeypatch.setattr(welcome, "examples", lambda: FALLBACK)
     monkeypatch.setattr(models, "model_roots", lambda data: [])
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")

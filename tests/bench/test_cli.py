@@ -31,7 +31,7 @@ def test_it_prints_the_path_writes_the_report_and_shows_the_table(
     options = ["--prompts", str(two_prompts(tmp_path)), "--output", str(output), *PROMPTS]
     assert main(["bench", *options, "--markdown", str(page), "--check-baseline"]) == 0
     captured = capsys.readouterr()
-    assert captured.out.strip() == str(output)
+    assert captured.out == f"report: {output}\n"
     assert "by category" in captured.err
     assert "[red]y" in captured.err
     report = json.loads(output.read_text())
