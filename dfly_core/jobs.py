@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import mlx.core as mx
 
 from dfly_core.bench.run import benchmark
+from dfly_core.convert.check import check
 from dfly_core.convert.convert import convert
-from dfly_core.doctor import examine
+from dfly_core.doctor import examine, measure_bandwidth
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.gap import two_best
 from dfly_core.engine.generate import check_request, generate
+from dfly_core.engine.predict import KnownTarget
 from dfly_core.exact.verdict import prepare
-from dfly_core.model.machine import model_fingerprint
+from dfly_core.model.machine import backend, model_fingerprint
 from dfly_core.model.pair import Pair, check_pair, load_pair
 from dfly_core.model.prompt import prompt_ids
 from dfly_core.records.commands import (
@@ -108,7 +110,7 @@ class Program:
         elif isinstance(job, Diagnose):
             yield from self._diagnose(job, cancelled)
         elif isinstance(job, Convert):
-            yield from convert(job, cancelled)
+            yield from self._check(job, cancelled) if job.check else convert(job, cancelled)
         elif isinstance(job, Bench):
             yield from self._bench(job, cancelled)
         elif isinstance(job, Doctor):
@@ -143,6 +145,20 @@ class Program:
         """Whether these very models are there; another verify mode reads nothing again."""
         mine = self._loaded
         return mine is not None and replace(mine, verify=job.verify) == job and files == self._files
+
+    def _check(self, job: Convert, cancelled: IsCancelled) -> Iterator[Event]:
+        pair, loaded = self._pair, None
+        if pair is not None and self._costs is not None and pair.drafter is not None:
+            info = pair.info
+            loaded = KnownTarget(
+                name="the embedded pair" if info.embedded else info.model,
+                config=pair.target.config,
+                by_bytes=backend() != "cpu",
+                costs=self._costs,
+                drafter=pair.drafter.config,
+                draft_bits=info.draft_bits or 16,
+            )
+        yield from check(job, cancelled, loaded, _not_loaded)
 
     def _bench(self, job: Bench, cancelled: IsCancelled) -> Iterator[Event]:
         request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
@@ -190,6 +206,13 @@ class Program:
             finish = event.finish or finish
             yield Stepped(event)
         yield Generated(stats, finish, len(context.ids), mx.get_peak_memory())
+
+
+def _not_loaded(name: str, config: Mapping[str, Any]) -> KnownTarget:
+    """What is known of a target that was not loaded: how fast memory is, where that decides."""
+    by_bytes = backend() != "cpu"
+    rate = measure_bandwidth() if by_bytes else None
+    return KnownTarget(name, config, by_bytes, bandwidth=rate)
 
 
 def _there(*folders: Path | None) -> Iterator[Path]:

@@ -22,7 +22,16 @@ from dfly_core.jobs import Program
 from dfly_core.model.locate import EMBEDDED
 from dfly_core.model.pair import Pair
 from dfly_core.model.prompt import prompt_ids
-from dfly_core.records.commands import Bench, Diagnose, Generate, GenerateOptions, Load, Message
+from dfly_core.records.checked import Checked
+from dfly_core.records.commands import (
+    Bench,
+    Convert,
+    Diagnose,
+    Generate,
+    GenerateOptions,
+    Load,
+    Message,
+)
 from dfly_core.records.errors import DflyError, TooLong, Usage
 from dfly_core.records.events import (
     Cancelled,
@@ -33,8 +42,9 @@ from dfly_core.records.events import (
     Progress,
     Stepped,
 )
+from tests.convert.small import make_folder, small_weights
 from tests.exact.hostile import near_tie_pair, spoil_linear
-from tests.tiny import alone, make_pair, oracle
+from tests.tiny import alone, draft_config, make_pair, oracle
 
 ASK = Generate((Message("user", "Hello"),), GenerateOptions(max_tokens=5))
 
@@ -142,6 +152,29 @@ def test_a_benchmark_whose_load_is_cancelled_ends_so(
     events = list(Program().run(Bench(str(tmp_path / "b.json")), after(1)))
     assert events[-1] == Cancelled()
     assert not (tmp_path / "b.json").exists()
+
+
+def test_a_check_predicts_from_the_times_of_the_loaded_pair(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Loads(monkeypatch)
+    config = draft_config(architectures=["Qwen3DFlyModel"])
+    source = make_folder(tmp_path / "in", config, small_weights(config))
+    ask, program = Convert(str(tmp_path / "out"), str(source), check=True), Program()
+    before = list(program.run(ask, never))[-1]
+    list(program.run(Load(), never))
+    after_ = list(program.run(ask, never))[-1]
+    assert isinstance(before, Checked)
+    assert isinstance(after_, Checked)
+    assert before.rests_on.startswith("speed unknown: no target")
+    assert "times measured with tiny loaded here" in after_.rests_on
+    floats = after_.sizes[0]
+    assert floats.draft_steps is not None
+    assert floats.draft_steps > 0
+    assert floats.speedup is not None
+    assert floats.speedup >= 1
+    assert isinstance(list(program.run(ASK, never))[-1], Generated)  # the pair is still there
+    assert not (tmp_path / "out").exists()
 
 
 def said(events: Iterator[Event]) -> list[int]:

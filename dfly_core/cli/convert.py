@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 
-from dfly_core.cli.progress import shown, size
+from dfly_core.cli.progress import shown
+from dfly_core.records.checked import Checked, amount, check_lines, sizing_words
 from dfly_core.records.commands import Convert
-from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED
-from dfly_core.records.events import Cancelled, Converted, Progress
+from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED
+from dfly_core.records.events import Cancelled, Converted, Event, Progress
 from dfly_core.records.visible import one_line
 
 NAME = "convert"
@@ -27,14 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dtype", choices=("bf16", "f16", "f32"), help="float type (default: the source's)"
     )
     parser.add_argument("--force", action="store_true", help="replace a converted drafter")
+    parser.add_argument(
+        "--check", action="store_true",
+        help="only tell what would happen: gates, sizes, room, predicted speed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--model", metavar="HUB_ID|FOLDER", help="with --check: the target to predict the speed for"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Convert and show how it goes; returns the exit code."""
-    # MLX and the hub client are slow to import: not for --help.
-    from dfly_core.convert.convert import convert
-
     command = Convert(
         output=args.output,
         source=args.draft,
@@ -42,10 +49,16 @@ def run(args: argparse.Namespace) -> int:
         quantize=args.quantize,
         dtype=args.dtype,
         force=args.force,
+        check=args.check,
+        targets=(args.model,) if args.model else (),
     )
-    (closing,) = (
-        event for event in shown(convert(command, lambda: False)) if not isinstance(event, Progress)
-    )
+    (closing,) = (event for event in shown(_job(command)) if not isinstance(event, Progress))
+    if isinstance(closing, Checked):
+        if args.json:
+            print(json.dumps(asdict(closing), indent=2))
+        else:
+            _print_check(closing, args.quantize)
+        return EXIT_FAILED if closing.refused else EXIT_DONE
     if isinstance(closing, Cancelled):
         return EXIT_INTERRUPTED
     if isinstance(closing, Converted):
@@ -56,12 +69,33 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _job(command: Convert) -> Iterator[Event]:
+    # MLX and the hub client are slow to import: not for --help.
+    if command.check:
+        from dfly_core.jobs import Program
+
+        return Program().run(command, lambda: False)
+    from dfly_core.convert.convert import convert
+
+    return convert(command, lambda: False)
+
+
+def _print_check(found: Checked, bits: int | None) -> None:
+    print(f"{one_line(found.source)}: a check, nothing is written")
+    for line in check_lines(found, bits):
+        print(f"  {one_line(line, 2000)}")
+    for sizing in found.sizes:
+        print(f"  {sizing_words(sizing)}")
+    if found.rests_on:
+        print(f"  {one_line(found.rests_on, 2000)}")
+
+
 def _print_report(converted: Converted) -> None:
     report = converted.report
     kind = f"{report['bits']} bit" if report["bits"] else report["dtype"]
     print(
         f"{one_line(report['output'])}: {report['tensors']} tensors, {kind}, "
-        f"{size(report['output_bytes'])} in {report['seconds']:.1f} s "
+        f"{amount(report['output_bytes'])} in {report['seconds']:.1f} s "
         f"(from a {report['layout']})"
     )
     for note in report["notes"]:

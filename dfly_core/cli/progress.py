@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from dfly_core.records.checked import amount
 from dfly_core.records.events import Event, Progress
 from dfly_core.records.visible import one_line
 
@@ -28,14 +29,14 @@ def shown(events: Iterator[Event]) -> Iterator[Event]:
         tasks = {}
         for event in events:
             if isinstance(event, Progress):
-                amount, item = _amount(event), one_line(event.item, 60)
+                told, item = _amount(event), one_line(event.item, 60)
                 if event.stage not in tasks:
                     tasks[event.stage] = bars.add_task(event.stage, amount="", item="")
                 bars.update(
                     tasks[event.stage],
                     completed=event.done,
                     total=event.total,
-                    amount=amount,
+                    amount=told,
                     item=item,
                 )
             yield event
@@ -44,10 +45,5 @@ def shown(events: Iterator[Event]) -> Iterator[Event]:
 def _amount(event: Progress) -> str:
     if event.unit != "bytes":
         return f"{event.done} of {event.total} {event.unit}"
-    rate = f", {size(int(event.rate))}/s" if event.rate else ""
-    return f"{size(event.done)} of {size(event.total)}{rate}"
-
-
-def size(nbytes: int) -> str:
-    """A number of bytes as people read it."""
-    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
+    rate = f", {amount(int(event.rate))}/s" if event.rate else ""
+    return f"{amount(event.done)} of {amount(event.total)}{rate}"

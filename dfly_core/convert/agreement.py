@@ -14,7 +14,8 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from dfly_core.convert.cast import cast
-from dfly_core.convert.plan import GROUP_SIZE, WEIGHTS, Item, Plan
+from dfly_core.convert.place import WEIGHTS
+from dfly_core.convert.plan import GROUP_SIZE, Item, Plan
 from dfly_core.convert.quantize import dequantize_rows, from_bits
 from dfly_core.convert.safefile import read_safetensors
 from dfly_core.convert.stored import StoredTensor, blocks

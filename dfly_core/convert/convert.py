@@ -11,16 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.convert.card import model_card
-from dfly_core.convert.plan import (
-    CARD,
-    CONFIG,
-    WEIGHTS,
-    Plan,
-    check_options,
-    check_output,
-    make_plan,
-    mlx_config,
-)
+from dfly_core.convert.place import CARD, CONFIG, WEIGHTS, check_output
+from dfly_core.convert.plan import Plan, check_options, make_plan, mlx_config
 from dfly_core.convert.source import Source, find_source
 from dfly_core.convert.staging import Staging, clear_leftovers, sync, writing
 from dfly_core.convert.stored import BLOCK_BYTES, map_bytes
@@ -77,8 +69,8 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
     yield Converted(report | {"seconds": round(time.monotonic() - start, 3)})
 
 
-def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event, None, Source]:
-    """The checkpoint a command means: a path that is there, or else a hub id, fetched."""
+def named_source(command: Convert) -> Source | tuple[str, str]:
+    """The checkpoint a command means: a path that is there, or else a hub id and revision."""
     name = command.source or DEFAULT_DRAFT
     path = Path(name).expanduser()
     if path.exists():
@@ -87,14 +79,17 @@ def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event,
         return find_source(path)
     if name.startswith(("/", ".", "~")) or not HUB_ID.fullmatch(name):
         raise Missing(f"no checkpoint at {name}", "name a folder, a file or a hub id (owner/name)")
-    revision = command.revision or (DEFAULT_REVISION if name == DEFAULT_DRAFT else "main")
-    # Imports the hub's client, for this alone.
-    from dfly_core.convert.hub import Fetched, fetch
+    return name, command.revision or (DEFAULT_REVISION if name == DEFAULT_DRAFT else "main")
 
-    fetched = Fetched()
-    yield from fetch(name, revision, cancelled, fetched)
-    assert fetched.source is not None
-    return fetched.source
+
+def _source(command: Convert, cancelled: Callable[[], bool]) -> Generator[Event, None, Source]:
+    named = named_source(command)
+    if isinstance(named, Source):
+        return named
+    # Imports the hub's client, for this alone.
+    from dfly_core.convert.hub import fetch
+
+    return (yield from fetch(*named, cancelled))
 
 
 def _write_config(plan: Plan, folder: Path) -> None:

@@ -15,7 +15,7 @@ import hashlib
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +35,7 @@ from dfly_core.convert.source import (
     find_source,
     from_hub,
     is_licence,
+    layout_of,
     read_index,
 )
 from dfly_core.model.config import read_config
@@ -69,38 +70,82 @@ class RemoteFile:
         return self.blob if _SHA256.fullmatch(self.blob) else None
 
 
-@dataclass
-class Fetched:
-    """What `fetch` found; set when its last event has been taken."""
+@dataclass(frozen=True)
+class Survey:
+    """A repository's checkpoint before its weights are fetched; its small files are there.
 
-    source: Source | None = None
+    `revision` is the one asked for, `commit` the one it means.
+    """
+
+    repository: str
+    revision: str
+    commit: str
+    layout: str
+    config: Mapping[str, Any]
+    weights: tuple[RemoteFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of all weights files."""
+        return _sizes(self.weights)
+
+    @property
+    def missing_bytes(self) -> int:
+        """What is still to be downloaded."""
+        blobs = _cache_folder(self.repository) / "blobs"
+        missing = [file for file in self.weights if not (blobs / file.blob).exists()]
+        return _sizes(missing) - sum(_part_size(blobs, file) for file in missing)
+
+    @property
+    def cache(self) -> Path:
+        """Where the download goes."""
+        return Path(constants.HF_HUB_CACHE)
+
+    def check_room(self) -> None:
+        """Raise Unavailable where the download does not fit."""
+        _check_space(self.cache, self.missing_bytes)
 
 
 def fetch(
-    repository: str, revision: str, cancelled: Callable[[], bool], fetched: Fetched
-) -> Iterator[Progress]:
+    repository: str, revision: str, cancelled: Callable[[], bool]
+) -> Generator[Progress, None, Source]:
     """Have a checkpoint in the cache: config first and checked, then what its layout needs.
 
     Raises Missing, Refused, Busy or Unavailable, each with one remedy, and Stopped.
     """
+    found = yield from survey(repository, revision, cancelled)
+    if isinstance(found, Source):
+        return found
+    yield from _get(found.weights, repository, found.commit, revision, cancelled)
+    return _found(_folder(repository, found.commit), repository)
+
+
+def survey(
+    repository: str, revision: str, cancelled: Callable[[], bool]
+) -> Generator[Progress, None, Survey | Source]:
+    """Look at a checkpoint: its small files are fetched and checked, its weights are not.
+
+    Without a network it is the source in the cache, if there is one. Raises as `fetch`.
+    """
     try:
         commit, files = _list(repository, revision)
     except _FAULTS as error:
-        folder = _cached(repository, revision)
-        if folder is None or _has_answered(error):
+        cached = _cached(repository, revision)
+        if cached is None or _has_answered(error):
             raise hub_fault(repository, revision, error) from error
-        fetched.source = _found(folder, repository)
-        return
+        return _found(cached, repository)
     small = [name for name in files if name == "config.json" or is_licence(name)]
     if "config.json" not in files:
         raise Missing(f"{repository} has no config.json", "name a DFly checkpoint")
     small += [name for name in INDICES if name in files][:1]
     yield from _get([files[name] for name in small], repository, commit, revision, cancelled)
     folder = _folder(repository, commit)
-    check_kind(read_config(folder), f"{repository}/config.json")
-    weights = _weights(files, folder, repository)
-    yield from _get([files[name] for name in weights], repository, commit, revision, cancelled)
-    fetched.source = _found(folder, repository)
+    config = read_config(folder)
+    check_kind(config, f"{repository}/config.json")
+    names = _weights(files, folder, repository)
+    layout = layout_of(config, list(files), names[0])
+    weights = tuple(files[name] for name in names)
+    return Survey(repository, revision, commit, layout, config, weights)
 
 
 def _found(folder: Path, repository: str) -> Source:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +12,16 @@ from typing import Any
 import numpy as np
 
 from dfly_core.convert.names import FUSION, Naming, name_tensors
-from dfly_core.convert.source import MLX, MLX_ARCHITECTURE, Source, is_licence, read_tensors
+from dfly_core.convert.place import check_output, check_outside, check_space
+from dfly_core.convert.source import MLX, MLX_ARCHITECTURE, Source, read_tensors
 from dfly_core.convert.stored import FLOATS, WIDTHS, StoredTensor, blocks, check_view, span
 from dfly_core.model.config import DrafterConfig, drafter_config, tensor_shapes
-from dfly_core.records.errors import Refused, Unavailable, Usage
+from dfly_core.records.errors import Refused, Usage
 
 GROUP_SIZE = 64
 BITS = (4, 8)
 DTYPES = {"bf16": "BF16", "f16": "F16", "f32": "F32"}
 TORCH_NAMES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
-SPARE_BYTES = 32 << 20  # headers, card, licence, and the file system's own needs
-WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 _FIRST_PRODUCT = ("hidden_correction.gate_proj.", "hidden_correction.up_proj.")
 BELONGS = "take the config.json that belongs to these weights"
 
@@ -46,16 +43,37 @@ class Item:
 
     def outputs(self, bits: int | None) -> list[tuple[str, str, tuple[int, ...]]]:
         """Name, dtype and shape of each tensor this one becomes (mlx-lm's names and layout)."""
-        shape = self.stored.shape
-        if not self.quantised or bits is None:
-            return [(self.name, self.dtype, shape)]
-        stem = self.name.removesuffix("weight")
-        groups = (shape[0], shape[1] // GROUP_SIZE)
-        return [
-            (self.name, "U32", (shape[0], shape[1] * bits // 32)),
-            (f"{stem}scales", self.dtype, groups),
-            (f"{stem}biases", self.dtype, groups),
-        ]
+        return outputs(self.name, self.stored.shape, self.dtype, bits if self.quantised else None)
+
+
+def outputs(
+    name: str, shape: tuple[int, ...], dtype: str, bits: int | None
+) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Name, dtype and shape of each tensor that one of `shape` becomes, `bits` None as it is."""
+    if bits is None:
+        return [(name, dtype, shape)]
+    stem = name.removesuffix("weight")
+    groups = (shape[0], shape[1] // GROUP_SIZE)
+    return [
+        (name, "U32", (shape[0], shape[1] * bits // 32)),
+        (f"{stem}scales", dtype, groups),
+        (f"{stem}biases", dtype, groups),
+    ]
+
+
+def output_sizes(tensors: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[int | None, int]:
+    """Bytes of (MLX name, shape, float type) tensors as they are and in each width there is."""
+    sizes: dict[int | None, int] = {}
+    able = any(is_quantised(name, shape) for name, shape, _ in tensors)
+    for bits in (None, *sorted(BITS, reverse=True)) if able else (None,):
+        sizes[bits] = sum(
+            math.prod(shape_) * WIDTHS[kind]
+            for name, shape, dtype in tensors
+            for _, kind, shape_ in outputs(
+                name, shape, dtype, bits if is_quantised(name, shape) else None
+            )
+        )
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -80,20 +98,50 @@ class Plan:
         return largest.dtype
 
 
+@dataclass(frozen=True)
+class Contents:
+    """What a source holds, and what becomes of it."""
+
+    config: DrafterConfig
+    items: tuple[Item, ...]
+    dropped: tuple[str, ...]
+    ignored: tuple[str, ...]
+    output_bytes: int
+    notes: tuple[str, ...]
+
+
 def make_plan(
     source: Source, output: Path, bits: int | None, dtype: str | None, force: bool
 ) -> Plan:
     """Check a conversion through and through; raises Refused, Usage, Missing or Unavailable."""
     check_options(bits, dtype)
-    _check_outside(source, output)
+    check_outside(source, output)
     replaced = check_output(output, force)
-    if source.layout == MLX and (source.config.get("quantization") or not (bits or dtype)):
+    found = read_contents(source, bits, dtype)
+    check_space(output, found.output_bytes)
+    return Plan(
+        source, output, found.config, found.items, found.dropped, found.ignored, bits, replaced,
+        found.output_bytes, found.notes,
+    )  # fmt: skip
+
+
+def check_config(
+    config: Mapping[str, Any], where: str, layout: str, bits: int | None, dtype: str | None
+) -> DrafterConfig:
+    """The config of a drafter that can be converted so; raises Refused. `where` is its folder."""
+    if layout == MLX and (config.get("quantization") or not (bits or dtype)):
         raise Refused(
-            f"{source.folder} is in the MLX format already: nothing to convert",
-            f"use it as it is (--draft {source.folder})",
+            f"{where} is in the MLX format already: nothing to convert",
+            f"use it as it is (--draft {where})",
         )
-    config = drafter_config(source.config, str(source.folder / "config.json"))
-    _check_target(config)
+    parsed = drafter_config(config, f"{where}/config.json")
+    _check_target(parsed)
+    return parsed
+
+
+def read_contents(source: Source, bits: int | None, dtype: str | None) -> Contents:
+    """Hold a source's tensors against its config; headers only. Raises Refused."""
+    config = check_config(source.config, str(source.folder), source.layout, bits, dtype)
     tensors = read_tensors(source)
     naming = name_tensors(tensors, source.folder.name or str(source.folder))
     items = _items(config, naming, tensors, bits, DTYPES.get(dtype or ""))
@@ -101,12 +149,8 @@ def make_plan(
     output_bytes = sum(
         math.prod(shape) * WIDTHS[kind] for item in items for _, kind, shape in item.outputs(bits)
     )
-    _check_space(output, output_bytes)
     notes = _notes(source, naming, items, bits)
-    return Plan(
-        source, output, config, items, naming.dropped, naming.ignored, bits, replaced,
-        output_bytes, notes,
-    )  # fmt: skip
+    return Contents(config, items, naming.dropped, naming.ignored, output_bytes, notes)
 
 
 def check_options(bits: int | None, dtype: str | None) -> None:
@@ -115,69 +159,6 @@ def check_options(bits: int | None, dtype: str | None) -> None:
         raise Usage(f"--quantize {bits}: a drafter is quantised to 4 or 8 bits", "choose one")
     if dtype is not None and dtype not in DTYPES:
         raise Usage(f"--dtype {dtype} is none of {', '.join(DTYPES)}", "choose one")
-
-
-def _check_outside(source: Source, output: Path) -> None:
-    around = _identities(output)
-    # The folder that was named, or the file; and what hides behind a cache's links.
-    for place in (source.given, *source.files):
-        if _identity(place) in around or _identity(output) in _identities(place):
-            raise Refused(
-                f"the output {output} and the source {source.folder} share a folder",
-                "choose an output elsewhere: the source is never written to",
-            )
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode: two spellings of one name differ in nothing else where case is ignored."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _identities(path: Path) -> set[tuple[int, int]]:
-    """Of a path and of every folder it lies in, as far as they exist."""
-    real = path.resolve()
-    return {found for place in (real, *real.parents) if (found := _identity(place))}
-
-
-def check_output(output: Path, force: bool) -> bool:
-    """Whether a converted drafter stands there to be replaced; raises Refused for anything else."""
-    real = output.resolve()
-    try:
-        if not real.exists():
-            return False
-        if not real.is_dir():
-            raise Refused(f"the output {output} is a file", "choose a folder")
-        inside = sorted(path.name for path in real.iterdir())
-    except OSError as error:
-        raise Unavailable(f"can't read {output} ({error.strerror})", "choose another") from error
-    if not inside:
-        return False
-    if not force:
-        raise Refused(f"the output {output} exists", "choose another, or replace it with --force")
-    foreign = [name for name in inside if not _is_ours(name)]
-    if foreign or not _is_drafter(real):
-        raise Refused(
-            f"the output {output} holds {(foreign or inside)[0]!r}, so it is no converted drafter "
-            "and --force does not replace it",
-            "choose another folder, or remove this one yourself",
-        )
-    return True
-
-
-def _is_ours(name: str) -> bool:
-    return name in (CONFIG, WEIGHTS, CARD, ".DS_Store") or is_licence(name)
-
-
-def _is_drafter(folder: Path) -> bool:
-    try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and config.get("architectures") == [MLX_ARCHITECTURE]
 
 
 def _check_target(config: DrafterConfig) -> None:
@@ -229,7 +210,7 @@ def _items(
             name,
             tensors[names_in[name]],
             dtype or tensors[names_in[name]].dtype,
-            bits is not None and _is_quantised(name, shape),
+            bits is not None and is_quantised(name, shape),
         )
         for name, shape in shapes.items()
     )
@@ -253,7 +234,8 @@ def _upstream(name: str) -> str:
     return name
 
 
-def _is_quantised(name: str, shape: tuple[int, ...]) -> bool:
+def is_quantised(name: str, shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of an MLX name is quantised when the drafter is."""
     # As mlx-lm: matrices whose rows are whole groups. Norms and the fusion matrix never.
     # The correction's first product is run in two halves, so each half must be whole groups.
     halves = 2 if name.startswith(_FIRST_PRODUCT) else 1
@@ -309,24 +291,6 @@ def _is_identity(name: str, tensor: StoredTensor, vocabulary: int) -> bool:
     if tensor.dtype in ("BOOL", "U8"):
         return bool((values == 1).all())
     return bool((values == 0).all() or (values == np.arange(vocabulary)).all())
-
-
-def _check_space(output: Path, needed: int) -> None:
-    place = output.resolve().parent
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        raise Refused(f"{place} is a file, so {output} can't be made in it", "choose another")
-    try:
-        free = shutil.disk_usage(place).free
-    except OSError as error:
-        raise Unavailable(f"can't read {place} ({error.strerror})", "choose another") from error
-    if free < needed + SPARE_BYTES:
-        raise Unavailable(
-            f"{place} has {free / 1e9:.2f} GB free where {(needed + SPARE_BYTES) / 1e9:.2f} are "
-            "needed",
-            "free some space or choose an output elsewhere",
-        )
 
 
 def _notes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,18 +58,18 @@ def find_source(path: Path) -> Source:
         if path.suffix not in SUFFIXES:
             raise Refused(f"{path.name} is no weights file", f"name one of {', '.join(SUFFIXES)}")
         folder = path.parent
-        layout = _whole_layout(path.name) if path.name in WHOLE else TRAINING
+        names = [path.name]
         files: tuple[Path, ...] = (path,)
         index: Mapping[str, str] | None = None
     elif path.is_dir():
         folder = path
-        layout, files, index = _look(folder)
+        names = [file.name for file in folder.iterdir()]
+        files, index = _look(folder)
     else:
         raise Missing(f"no checkpoint at {path}", "name a folder, a file or a hub id")
     config = read_config(folder)
     check_kind(config, str(folder / "config.json"))
-    if config.get("architectures") == [MLX_ARCHITECTURE]:
-        layout = MLX
+    layout = layout_of(config, names, files[0].name)
     return Source(layout, path, folder, files, config, _licences(folder), index)
 
 
@@ -133,18 +133,25 @@ def check_kind(config: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _whole_layout(name: str) -> str:
-    return EXPORT if name.endswith(".safetensors") else SERVING
+def layout_of(config: Mapping[str, Any], names: Sequence[str], first: str) -> str:
+    """The layout of a checkpoint with files of these names, whose weights begin in `first`."""
+    if config.get("architectures") == [MLX_ARCHITECTURE]:
+        return MLX
+    if any(index in names for index in INDICES):
+        return SHARDED
+    if first not in WHOLE:
+        return TRAINING
+    return EXPORT if first.endswith(".safetensors") else SERVING
 
 
-def _look(folder: Path) -> tuple[str, tuple[Path, ...], Mapping[str, str] | None]:
+def _look(folder: Path) -> tuple[tuple[Path, ...], Mapping[str, str] | None]:
     for name in INDICES:
         if (folder / name).exists():
             index = read_index(folder / name)
-            return SHARDED, _shards(folder, index, name), index
+            return _shards(folder, index, name), index
     for name in WHOLE:
         if (folder / name).exists():
-            return _whole_layout(name), (folder / name,), None
+            return (folder / name,), None
     _refuse_fsdp(folder)
     singles = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
     if len(singles) > 1:
@@ -158,7 +165,7 @@ def _look(folder: Path) -> tuple[str, tuple[Path, ...], Mapping[str, str] | None
             f"no weights in {folder} ({', '.join(WHOLE)}, an index or one *.pt)",
             "name a checkpoint folder",
         )
-    return TRAINING, (singles[0],), None
+    return (singles[0],), None
 
 
 def _refuse_fsdp(folder: Path) -> None:

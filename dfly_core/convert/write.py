@@ -13,7 +13,8 @@ from typing import BinaryIO
 
 from dfly_core.convert.cast import cast, is_finite
 from dfly_core.convert.follow import Follower, Stretch, checksum
-from dfly_core.convert.plan import GROUP_SIZE, WEIGHTS, Item, Plan
+from dfly_core.convert.place import WEIGHTS
+from dfly_core.convert.plan import GROUP_SIZE, Item, Plan
 from dfly_core.convert.rate import Meter
 from dfly_core.convert.safefile import read_safetensors
 from dfly_core.convert.staging import writing

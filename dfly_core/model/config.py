@@ -13,6 +13,17 @@ from dfly_core.records.errors import Missing, Refused
 DEFAULT_TARGET = "mlx-community/Qwen3-8B-4bit"
 DEFAULT_DRAFT = "AngelSlim/Qwen3-8B-DFly-Block8"
 DEFAULT_REVISION = "5712926"
+# The default target's config.json, as far as sizes go, for a machine that has not fetched it.
+DEFAULT_TARGET_SIZES: Mapping[str, Any] = {
+    "hidden_size": 4096,
+    "num_hidden_layers": 36,
+    "intermediate_size": 12288,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151936,
+    "quantization": {"group_size": 64, "bits": 4},
+}
 MAX_CONFIG_BYTES = 4 << 20  # the release's is 1 kB; a damaged one must not fill the memory
 MAX_LAYERS = 1000
 MAX_BLOCK_SIZE = 64  # the release's is 8; every width up to it is tested at start
@@ -124,6 +135,19 @@ def drafter_config(config: Mapping[str, Any], where: str = "config.json") -> Dra
     )
     _check_sizes(parsed, where)
     return parsed
+
+
+def misfit(drafter: DrafterConfig, target: Mapping[str, Any]) -> tuple[str, int, Any] | None:
+    """What the drafter was made for, the value, and the target's own; None where they fit."""
+    for what, wanted, key in (
+        ("layers", drafter.target_num_hidden_layers, "num_hidden_layers"),
+        ("hidden size", drafter.target_hidden_size, "hidden_size"),
+        ("hidden size", drafter.hidden_size, "hidden_size"),
+        ("vocabulary", drafter.vocab_size, "vocab_size"),
+    ):
+        if wanted != target.get(key):
+            return what, wanted, target.get(key)
+    return None
 
 
 def check_target_sizes(config: Mapping[str, Any], where: str) -> None:

@@ -18,6 +18,7 @@ from dfly_core.model.config import (
     DrafterConfig,
     check_target_sizes,
     drafter_config,
+    misfit,
     read_config,
     read_object,
     tensor_shapes,
@@ -139,19 +140,13 @@ def check_fit(
     if draft_folder is None:
         return None
     config = drafter_config(read_config(draft_folder), f"{called(draft_folder)}/config.json")
-    pairs = (
-        ("layers", config.target_num_hidden_layers, target_config.get("num_hidden_layers")),
-        ("hidden size", config.target_hidden_size, target_config.get("hidden_size")),
-        ("hidden size", config.hidden_size, target_config.get("hidden_size")),
-        ("vocabulary", config.vocab_size, target_config.get("vocab_size")),
-    )
-    for what, wanted, found in pairs:
-        if wanted != found:
-            raise Refused(
-                f"the drafter was made for a target with {what} {wanted}, "
-                f"{called(target_folder)} has {found}",
-                "choose the target this drafter was trained for, or its own drafter",
-            )
+    if bad := misfit(config, target_config):
+        what, wanted, found = bad
+        raise Refused(
+            f"the drafter was made for a target with {what} {wanted}, "
+            f"{called(target_folder)} has {found}",
+            "choose the target this drafter was trained for, or its own drafter",
+        )
     _check_drafter_tensors(draft_folder, config)
     return config
 

@@ -65,7 +65,11 @@ class Diagnose:
 
 @dataclass(frozen=True)
 class Convert:
-    """Convert a drafter checkpoint. `source` is a hub id, a folder or a file."""
+    """Convert a drafter checkpoint. `source` is a hub id, a folder or a file.
+
+    `check` only tells what would happen; `targets` are models, in order of preference, of
+    which the first that the drafter fits serves the predicted speed.
+    """
 
     output: str
     source: str | None = None
@@ -73,6 +77,8 @@ class Convert:
     quantize: int | None = None
     dtype: Literal["bf16", "f16", "f32"] | None = None
     force: bool = False
+    check: bool = False
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dfly_core.records.checked import Checked
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Finish, Step, Token
@@ -127,6 +128,7 @@ Event = (
     | Stepped
     | Generated
     | Diagnosed
+    | Checked
     | Converted
     | Rowed
     | Benchmarked
@@ -134,4 +136,14 @@ Event = (
     | Cancelled
     | Failed
 )
-CLOSING = (Loaded, Generated, Diagnosed, Converted, Benchmarked, Examined, Cancelled, Failed)
+CLOSING = (
+    Loaded,
+    Generated,
+    Diagnosed,
+    Checked,
+    Converted,
+    Benchmarked,
+    Examined,
+    Cancelled,
+    Failed,
+)

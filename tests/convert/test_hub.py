@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,10 @@ import pytest
 from huggingface_hub import constants
 
 from dfly_core.convert import hub as hub_module
+from dfly_core.convert.check import check
 from dfly_core.convert.convert import convert
+from dfly_core.engine.predict import KnownTarget
+from dfly_core.records.checked import Checked, check_lines
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import Busy, DflyError, Missing, Refused, Unavailable
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
@@ -323,3 +328,75 @@ def test_the_command_line_from_hub_to_folder_with_closed_streams(hub: Hub, tmp_p
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["revision"] == COMMIT
     assert (tmp_path / "out" / "model.safetensors").exists()
+
+
+def checked(tmp_path: Path, source: str = REPOSITORY, **options: Any) -> Checked:
+    """The page of a check."""
+    command = Convert(str(tmp_path / "out"), source, check=True, **options)
+    *_, found = check(command, never, None, lambda name, config: KnownTarget(name, config, False))
+    assert isinstance(found, Checked)
+    return found
+
+
+def test_a_check_fetches_small_files_only_and_tells_sizes_layout_and_room(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    size = len(hub.files["pytorch_model.bin"])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 0, 10**9))
+    found = checked(tmp_path)
+    assert list(dict.fromkeys(hub.fetched())) == [
+        "License_AngelSlim_model_and_dataset.txt", "config.json"
+    ]  # fmt: skip
+    assert found.refused == ()
+    assert (found.layout, found.repository, found.revision) == (
+        "serving folder", REPOSITORY, COMMIT
+    )  # fmt: skip
+    assert (found.source_bytes, found.download_bytes) == (size, size)
+    assert found.unchecked[0] == "names, shapes and types of the tensors"
+    assert "to download" in check_lines(found, None)[0]
+    # The room for download and output together, where they share a disk.
+    needed = size + found.sizes[0].output_bytes
+    spare = 32 << 20
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 0, needed + spare - 1))
+    (full,) = checked(tmp_path).refused
+    assert "GB free where" in full
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 0, needed + spare))
+    assert checked(tmp_path).refused == ()
+    done = from_hub(tmp_path)[-1]
+    assert isinstance(done, Converted)
+    assert done.report["output_bytes"] == found.sizes[0].output_bytes
+    shutil.rmtree(tmp_path / "out")
+    hub.requests.clear()
+    again = checked(tmp_path)  # it is all here now: looked at as a folder
+    assert hub.fetched("GET") == []
+    assert (again.download_bytes, again.source_bytes, again.sizes) == (0, size, found.sizes)
+    assert again.notes == tuple(done.report["notes"])
+    assert again.unchecked == found.unchecked[1:]
+
+
+def test_a_check_names_what_a_repository_is_refused_for_without_its_weights(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = json.loads(hub.files["config.json"])
+    bad = json.loads((SAMPLES / "bad-config-80-layers" / "config.json").read_bytes())
+    for number, (config, why) in enumerate(
+        (
+            (bad, "80 target layers"),
+            (good | {"architectures": ["DFlyDraftModel"]}, f"{REPOSITORY} is in the MLX format"),
+            (good | {"block_size": 1}, f"{REPOSITORY}/config.json: block_size 1 leaves nothing"),
+        )
+    ):
+        hub.files["config.json"] = json.dumps(config).encode()
+        # A commit never changes, so each needs a cache of its own.
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / f"cache{number}"))
+        (said,) = checked(tmp_path).refused
+        assert why in said
+    (said,) = checked(tmp_path, source="someone/else").refused
+    assert said.startswith("no model someone/else on the hub")
+    assert "pytorch_model.bin" not in hub.fetched()
+    set_endpoint(monkeypatch, "http://127.0.0.1:9")
+    (said,) = checked(tmp_path, source="someone/new").refused
+    assert "someone/new could not be fetched from http://127.0.0.1:9" in said
+    assert "check the network" in said
+    assert "\n" not in said

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfly_core.records.checked import Checked, Sizing
 from dfly_core.records.commands import (
     Bench,
     Cancel,
@@ -54,6 +55,21 @@ BODIES: list[Command | Event] = [
     Generated(Stats().add(STEP), "stop", 12, 99),
     Diagnose((Message("user", "a"),), (3, 1, 2)),
     Diagnosed((Token(1, "a"), Token(2, "")), (0.1, -3.5)),
+    Checked(
+        "x/y",
+        "serving folder",
+        "x/y",
+        "abc",
+        "5 layers",
+        9,
+        4,
+        None,
+        (Sizing(None, 9), Sizing(4, 3, 0.2, 2.5, 31.0)),
+        "speed: computed",
+        ("n",),
+        (),
+        ("no",),
+    ),
     Failed("refused", "x", "y"),
 ]
 

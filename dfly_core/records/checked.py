@@ -1,0 +1,89 @@
+"""What a conversion would do, told before it: sizes, gates, and what drafting would bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """The drafter with weights of `bits` (None: floats as stored or asked for).
+
+    `output_bytes` is the size of its weights. `draft_steps` is what a draft costs in steps of
+    the target alone, `speedup` the rate over the target alone, `tps` tokens/s; None where that
+    can't be known.
+    """
+
+    bits: int | None
+    output_bytes: int
+    draft_steps: float | None = None
+    speedup: float | None = None
+    tps: float | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Ends a check; nothing was written, and of a hub id only small files were fetched.
+
+    `layout`, `about` (sizes of the drafter in words) and `source_bytes` (its weights) are
+    known as far as the source could be read; `download_bytes` are still to be fetched and
+    `free_bytes` is the room where the output goes. `notes` say what is left out, `unchecked`
+    what only the weights can tell, `refused` every reason why a conversion would not begin.
+    `rests_on` says what the predictions in `sizes` rest on, or why there are none.
+    """
+
+    source: str
+    layout: str | None
+    repository: str | None
+    revision: str | None
+    about: str
+    source_bytes: int | None
+    download_bytes: int
+    free_bytes: int | None
+    sizes: tuple[Sizing, ...]
+    rests_on: str
+    notes: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+def check_lines(found: Checked, bits: int | None) -> list[str]:
+    """The check as lines, for a conversion to `bits`; one fact a line, refusals last."""
+    lines = []
+    where = f" of {found.repository}, revision {found.revision}" if found.repository else ""
+    if found.layout:
+        size = "" if found.source_bytes is None else f": {amount(found.source_bytes)} of weights"
+        load = f", {amount(found.download_bytes)} to download" if found.download_bytes else ""
+        lines.append(f"{found.layout}{where}{size}{load}")
+    if found.about:
+        lines.append(found.about)
+    result = next((s.output_bytes for s in found.sizes if s.bits == bits), None)
+    room = "" if found.free_bytes is None else f"{amount(found.free_bytes)} free where it goes"
+    if result is not None:
+        lines.append(f"result {amount(result)}" + (f", {room}" if room else ""))
+    elif room:
+        lines.append(room)
+    lines += found.notes
+    if found.unchecked:
+        lines.append(f"only the weights can tell: {', '.join(found.unchecked)}")
+    lines += [f"refused: {why}" for why in found.refused]
+    return lines
+
+
+def sizing_words(sizing: Sizing) -> str:
+    """Weights, size and prediction: `4 bit: 0.64 GB, a draft costs 0.3 target steps, ...`."""
+    words = f"{sizing.bits} bit" if sizing.bits else "as stored"
+    words += f": {amount(sizing.output_bytes)}"
+    if sizing.draft_steps is not None:
+        words += f", a draft costs about {sizing.draft_steps:.2g} target steps"
+    if sizing.speedup is None:
+        return f"{words}, speed unknown"
+    words += f", about {sizing.speedup:.1f}x"
+    return words + (f" ({sizing.tps:.0f} tok/s)" if sizing.tps is not None else "")
+
+
+def amount(nbytes: int) -> str:
+    """A number of bytes as people read it."""
+    if nbytes < 1e5:
+        return f"{nbytes / 1e3:.1f} kB"
+    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"
