@@ -66,20 +66,20 @@ def check_lines(found: Checked, bits: int | None) -> list[str]:
     lines += found.notes
     if found.unchecked:
         lines.append(f"only the weights can tell: {', '.join(found.unchecked)}")
-    lines += [f"refused: {why}" for why in found.refused]
+    lines += [f"can't convert: {why}" for why in found.refused]
     return lines
 
 
 def sizing_words(sizing: Sizing) -> str:
-    """Weights, size and prediction: `4 bit: 0.64 GB, a draft costs 0.3 target steps, ...`."""
+    """Weights, size and prediction: `4 bit: 0.64 GB, about 2.9x, a draft = 0.3 target steps`."""
     words = f"{sizing.bits} bit" if sizing.bits else "as stored"
-    words += f": {amount(sizing.output_bytes)}"
+    words += f": {amount(sizing.output_bytes)}, "
+    words += "speed unknown" if sizing.speedup is None else f"about {sizing.speedup:.1f}x"
+    if sizing.tps is not None:
+        words += f" ({sizing.tps:.0f} tok/s)"
     if sizing.draft_steps is not None:
-        words += f", a draft costs about {sizing.draft_steps:.2g} target steps"
-    if sizing.speedup is None:
-        return f"{words}, speed unknown"
-    words += f", about {sizing.speedup:.1f}x"
-    return words + (f" ({sizing.tps:.0f} tok/s)" if sizing.tps is not None else "")
+        words += f", a draft = {sizing.draft_steps:.2g} target steps"
+    return words
 
 
 def amount(nbytes: int) -> str:

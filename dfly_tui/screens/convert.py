@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,10 +14,11 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, RadioButton, RadioSet, Static
 
+from dfly_core.records.checked import Checked, check_lines, sizing_words
 from dfly_core.records.commands import Convert, Load
 from dfly_core.records.events import Cancelled, Converted, Event, Failed, Progress
 from dfly_tui.engine import Gone
-from dfly_tui.state.checking import DRAFT_COSTS, OFFICIAL, SHARES, Check, check, first_run_words
+from dfly_tui.state.checking import OFFICIAL, first_run_words
 from dfly_tui.state.models import find_models, memory_size, misfit, model_roots, on_mac, read_model
 from dfly_tui.state.progress import amount
 from dfly_tui.text import content
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
 
 _BITS = (None, 8, 4)
+_LABELS = ("as published", "8 bit: half the size", "4 bit: a quarter of the size")
+_CHECK = "Enter checks: layout, gates, sizes, room, speed. Nothing large is fetched."
 
 
 class _Choice(RadioButton):
@@ -41,7 +45,7 @@ class _Choice(RadioButton):
 
 
 class ConvertScreen(Screen[None]):
-    """One page from top to bottom; ctrl+s starts, Esc stops or leaves."""
+    """One page from top to bottom; Enter checks, ctrl+s starts, Esc stops or leaves."""
 
     app: DflyApp
 
@@ -74,8 +78,9 @@ class ConvertScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._report: dict[str, Any] | None = None
-        self._busy = False
-        self._check = Check((), None)
+        self._busy = ""  # or "check", "conversion"
+        self._checked: Checked | None = None
+        self._asked: Convert | None = None
 
     def compose(self) -> ComposeResult:
         """The page."""
@@ -87,12 +92,12 @@ class ConvertScreen(Screen[None]):
                 placeholder=f"empty: {OFFICIAL}; or a folder, a file, a hub id", id="source"
             )
             yield Static("Check", classes="name")
-            yield Static(id="check")
+            yield Static(_CHECK, id="check")
             yield Static("Weights", classes="name")
             with RadioSet(id="bits"):
-                yield _Choice(Content("16 bit: as published"), value=True)
-                yield _Choice(Content("8 bit: half the size, drafts faster"))
-                yield _Choice(Content("4 bit: a quarter of the size, drafts fastest"))
+                for number, label in enumerate(_LABELS):
+                    yield _Choice(Content(label), value=number == 0)
+            yield Static(id="rests")
             yield Static("Output", classes="name")
             yield Input(id="output")
             yield ProgressLine()
@@ -102,7 +107,8 @@ class ConvertScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin at the source."""
         self.query_one("#source", Input).focus()
-        self._recheck()
+        self._changed()
+        self._show_check()
 
     @property
     def _source(self) -> str | None:
@@ -122,39 +128,68 @@ class ConvertScreen(Screen[None]):
         bits = f"-{self._bits}bit" if self._bits else ""
         return self.app.start.data / "models" / f"{name}{bits}-MLX"
 
+    @property
+    def _command(self) -> Convert:
+        return Convert(str(self._output), self._source, quantize=self._bits)
+
     @on(Input.Changed)
-    @on(RadioSet.Changed)
-    def _recheck(self) -> None:
-        self._check = check(self._source, self._output, self._bits)
-        lines = [*self._check.lines, *([self._check.refused] if self._check.refused else [])]
-        body = content("\n".join(lines))
-        self.query_one("#check", Static).update(body)
+    def _changed(self) -> None:
+        """What was found belongs to other inputs now."""
         self.query_one("#output", Input).placeholder = str(self._default_output())
-        size = self._check.size
-        if size is not None:
-            whole = size / SHARES[self._bits]
-            for bits, button in zip(_BITS, self.query(RadioButton), strict=True):
-                words = f"{bits or 16} bit: {amount(whole * SHARES[bits], 'bytes')}"
-                if self._source is None:
-                    words += f", a draft costs about {DRAFT_COSTS[bits]} target steps (computed)"
-                button.label = Content(words)
+        if self._checked is not None and self._command != self._asked:
+            self._checked = None
+            self._show_check()
+
+    @on(RadioSet.Changed)
+    def _chosen(self) -> None:
+        """Other weights need other room: what was checked is checked again."""
+        again = self._checked is not None
+        self._changed()
+        if again:
+            self._ask_check()
+
+    @on(Input.Submitted)
+    def _ask_check(self) -> None:
+        if self._busy:
+            return
+        self._asked = self._command
+        roots = model_roots(self.app.start.data)
+        targets = tuple(str(m.path) for m in find_models(roots) if m.kind == "target")
+        ask = replace(self._asked, check=True, targets=targets)
+        if not self.app.desk.ask("check", ask, self):
+            self._show_check(self.app.desk.busy_words)
+            return
+        self._busy, self._checked = "check", None
+        self._show_check("Checking")
+        self.refresh_bindings()
+
+    def _show_check(self, words: str = _CHECK) -> None:
+        found, rests = self._checked, ""
+        labels = list(_LABELS)
+        if found is not None:
+            words = without_force("\n".join(check_lines(found, self._bits)))
+            known = {sizing.bits: sizing_words(sizing) for sizing in found.sizes}
+            rests = found.rests_on if known else ""
+            labels = [known.get(bits, label) for bits, label in zip(_BITS, _LABELS, strict=True)]
+        self.query_one("#check", Static).update(content(words))
+        told = self.query_one("#rests", Static)
+        told.update(content(rests))
+        told.display = bool(rests)
+        for label, button in zip(labels, self.query(RadioButton), strict=True):
+            button.label = Content(label)
 
     def action_start(self) -> None:
         """Start the conversion."""
         if self._busy:
             return
-        if self._check.refused:
-            self._say(self._check.refused, "$error")
-            return
-        command = Convert(str(self._output), self._source, quantize=self._bits)
-        if not self.app.desk.ask("conversion", command, self):
+        if not self.app.desk.ask("conversion", self._command, self):
             self._say(self.app.desk.busy_words, "$error")
             return
-        self._busy, self._report = True, None
+        self._busy, self._report = "conversion", None
         self._say("The converter checks the source before it reads anything large.", "")
 
     def hear(self, events: list[Event]) -> None:
-        """Progress, then one end."""
+        """Progress, then one end: of a check, or of the conversion."""
         for event in events:
             if not self.is_attached:
                 return
@@ -162,22 +197,27 @@ class ConvertScreen(Screen[None]):
             if isinstance(event, Progress):
                 line.show(event)
                 continue
-            self._busy = False
+            busy, self._busy = self._busy, ""
             line.hide()
-            if isinstance(event, Converted):
+            if isinstance(event, Checked):
+                self._checked = event if self._command == self._asked else None
+                self._show_check()
+            elif busy == "check":
+                why = event.what if isinstance(event, Failed) else "Stopped: " + _CHECK
+                self._show_check(why)
+            elif isinstance(event, Converted):
                 self._report = event.report
                 self._say("\n".join(report_lines(event.report)), "$success")
             elif isinstance(event, Cancelled):
                 self._say("Stopped: nothing was left behind.", "")
             elif isinstance(event, Failed):
-                # The page has no --force: what is there is never replaced from here.
-                remedy = event.remedy.replace(", or replace it with --force", "")
-                self._say(f"{event.what}: {remedy}" if remedy else event.what, "$error")
+                words = f"{event.what}: {event.remedy}" if event.remedy else event.what
+                self._say(without_force(words), "$error")
         self.refresh_bindings()
 
     def lost(self, gone: Gone) -> None:
         """The engine died."""
-        self._busy = False
+        self._busy = ""
         if self.is_attached:
             self._say(f"The engine ended ({gone.words}); the output was not touched.", "$error")
 
@@ -209,6 +249,11 @@ class ConvertScreen(Screen[None]):
         model = str(fitting[0].path) if fitting else None
         self.dismiss(None)
         self.app.load(Load(model, str(folder), verify=self.app.verify))
+
+
+def without_force(words: str) -> str:
+    """The page has no --force: what is there is never replaced from here."""
+    return words.replace(", or replace it with --force", "")
 
 
 def report_lines(report: dict[str, Any]) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from dfly_core.records.checked import Checked, Sizing
 from dfly_core.records.commands import (
     Bench,
     Cancel,
@@ -282,7 +283,39 @@ class Script:
             Seconds(seconds, 0.004, 0.015, 0.001) if width else Seconds(seconds),
         )  # fmt: skip
 
+    def check(self, job: int, body: Convert) -> None:
+        self.say(job, Progress("download", "config.json", 1, 1, "files"))
+        if self.name == "nonet":
+            self.say(
+                job,
+                Checked(
+                    body.source or "official", None, None, None, "", None, 0, 5 * 10**11, (), "",
+                    (), (), ("x/y could not be fetched from the hub: check the network",),
+                ),
+            )  # fmt: skip
+            return
+        if self.name == "slowcheck":
+            while job not in self.cancelled:
+                time.sleep(0.005)
+            self.say(job, Cancelled())
+            return
+        sizes = (Sizing(None, 2_264_000_000, 0.79, 2.7, 41.0), Sizing(8, 1_203_000_000, 0.44, 3.3))
+        bad = ("the output exists: choose another, or replace it with --force",)
+        self.say(
+            job,
+            Checked(
+                body.source or "official", "serving folder", "x/y", "5712926", "5 draft layers",
+                2_577_000_000, 0 if body.source else 2_577_000_000, 5 * 10**11,
+                (*sizes, Sizing(4, 637_000_000)), f"speed: from {len(body.targets)} targets",
+                ("dropped, the target has its own: embed_tokens.weight",), ("values",),
+                bad if body.output.endswith("taken") else (),
+            ),
+        )  # fmt: skip
+
     def convert(self, job: int, body: Convert) -> None:
+        if body.check:
+            self.check(job, body)
+            return
         if self.name == "misfit":
             self.say(
                 job,

@@ -19,7 +19,7 @@ from dfly_tui.screens.models import ModelsScreen
 from dfly_tui.screens.race import RaceScreen
 from dfly_tui.screens.replay import page
 from dfly_tui.screens.settings import SettingsScreen, parse
-from dfly_tui.state.checking import check, first_run_words
+from dfly_tui.state.checking import first_run_words
 from dfly_tui.state.models import find_models, misfit, model_roots, read_model
 from dfly_tui.state.panel import compare
 from dfly_tui.state.progress import duration, words
@@ -273,11 +273,9 @@ async def test_the_wizard_checks_converts_reports_and_the_result_can_be_used(
     async with open_app() as d:
         await d.pilot.press("f7")
         await d.wait(lambda: isinstance(d.app.screen, ConvertScreen))
-        await d.sees("2.26 GB to download")
-        await d.pilot.press(*str(home / "nowhere"))
-        await d.sees("There is nothing at")
         d.app.screen.query_one("#source").value = str(source)  # type: ignore[attr-defined]
-        await d.sees("made for 6 layers")
+        await d.pilot.press("enter")
+        await d.sees("serving folder of x/y")
         await d.pilot.press("ctrl+s")
         await d.sees("Converted to")
         await d.sees("embed_tokens dropped")
@@ -300,13 +298,51 @@ async def test_the_wizard_stops_and_shows_refusals(open_app: Opener) -> None:
         await d.sees("use revision 5712926")
 
 
-def test_the_check_page_knows_sizes_and_disk(tmp_path: Path) -> None:
-    source = model(tmp_path / "s", **DRAFTER)
-    whole, quarter = check(str(source), tmp_path, None), check(str(source), tmp_path, 4)
-    assert (whole.size, quarter.size, whole.refused) == (1000, 280, "")
-    assert "nothing at" in check(str(tmp_path / "no"), tmp_path, None).refused
-    (source / "model.safetensors").unlink()
-    assert "No weights" in check(str(source), tmp_path, None).refused
+async def test_the_check_page_is_the_engines_own_and_follows_what_is_chosen(
+    open_app: Opener, home: Path
+) -> None:
+    model(home / "data/models/t", **TARGET)
+    async with open_app() as d:
+        await d.pilot.press("f7")
+        await d.sees("Enter checks: layout, gates")
+        assert "GB" not in d.shown.split("Source")[1]  # nothing is claimed before
+        await d.pilot.press("enter")
+        await d.sees("serving folder of x/y, revision 5712926: 2.58 GB of weights, 2.58 GB to down")
+        for words in (
+            "5 draft layers", "result 2.26 GB, 500.00 GB free", "embed_tokens.weight",
+            "only the weights can tell: values",
+            "as stored: 2.26 GB, about 2.7x (41 tok/s), a draft = 0.79 target steps",
+            "8 bit: 1.20 GB", "4 bit: 637.0 MB, speed unknown",
+            "speed: from 2 targets",
+        ):  # fmt: skip
+            assert words in d.shown
+        # Other weights: checked again, without a key.
+        await d.pilot.press("tab", "down", "down", "enter")
+        await d.sees("result 637.0 MB")
+        await d.wait(lambda: not d.app.desk.busy)
+        # Another output: what was found is void until it is checked.
+        await d.pilot.press("tab", *"/taken")
+        await d.sees("Enter checks: layout, gates")
+        assert "4 bit: a quarter of the size" in d.shown
+        await d.pilot.press("enter")
+        await d.sees("can't convert: the output exists: choose another")
+        assert "--force" not in d.shown
+
+
+async def test_without_network_the_check_is_one_line_and_it_can_be_stopped(
+    open_app: Opener,
+) -> None:
+    async with open_app("nonet") as d:
+        await d.pilot.press("f7", "enter")
+        await d.sees("can't convert: x/y could not be fetched from the hub: check the network")
+        assert "4 bit: a quarter of the size" in d.shown
+    async with open_app("slowcheck") as d:
+        await d.pilot.press("f7", "enter")
+        await d.wait(lambda: d.app.desk.busy == "check")
+        await d.pilot.press("escape")
+        await d.sees("Stopped: Enter checks")
+        await d.pilot.press("escape")
+        await d.wait(lambda: d.app.screen is d.app.chat_screen)
 
 
 async def test_the_benchmark_runs_live_withholds_lists_compares_and_exports(

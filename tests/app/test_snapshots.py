@@ -36,7 +36,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "tokens": (*ASKED, "f4"),
     "race": (*ASKED, "f5", "?The same 44"),
     "models": ("f6",),
-    "convert": ("f7", "ctrl+s", "?Converted to"),
+    "convert": ("f7", "enter", "?serving folder", "ctrl+s", "?Converted to"),
     "bench": ("f8", "ctrl+s", "?Report:"),
     "settings": ("f9",),
     "system": ("=/system", "enter"),

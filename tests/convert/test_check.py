@@ -78,7 +78,7 @@ def test_what_is_refused_is_refused_in_the_conversions_own_words(name: str, tmp_
         assert found.unchecked == ("NaN or infinity among the weights",)
     else:
         assert found.refused == (str(caught.value),)
-        assert check_lines(found, None)[-1] == f"refused: {caught.value}"
+        assert check_lines(found, None)[-1] == f"can't convert: {caught.value}"
 
 
 def test_every_reason_is_told_and_the_sizes_all_the_same(
