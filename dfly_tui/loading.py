@@ -64,6 +64,11 @@ class Loading:
         self._view.loading_changed()
         return True
 
+    def restore(self) -> None:
+        """A benchmark brought a pair of its own: load ours again."""
+        if self.standing is not None:
+            self._going_back = self.begin(self.standing)
+
     def stop(self) -> None:
         """Stop loading at the engine's next safe moment."""
         self._doing = "stopping"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.widgets import Input, Label, OptionList, Static
+from textual.widgets import Input, Label, OptionList, Select, Static
 from textual.widgets.option_list import Option
 
-from dfly_core.records.commands import Bench
+from dfly_core.records.commands import Bench, Load
 from dfly_core.records.events import Benchmarked, Cancelled, Event, Failed, Progress, Rowed
+from dfly_core.records.loaded import VerifyMode
 from dfly_tui.engine import Gone
+from dfly_tui.state.models import find_models, load_words, model_roots, pairs
 from dfly_tui.state.reports import (
     Report,
     Row,
@@ -24,7 +28,7 @@ from dfly_tui.state.reports import (
     read_reports,
     summary,
 )
-from dfly_tui.text import content, line
+from dfly_tui.text import cell, content, line
 from dfly_tui.widgets.keys import Keys
 from dfly_tui.widgets.progress_line import ProgressLine
 from dfly_tui.widgets.rows_table import RowsTable
@@ -50,8 +54,12 @@ class BenchScreen(Screen[None]):
             height: 1; padding: 0 2; background: $foreground 6%; text-style: bold;
             text-wrap: nowrap; text-overflow: ellipsis;
         }
-        & #options { height: 1; padding: 0 2; margin: 1 0 0 0; }
-        & #options Label { color: $foreground 60%; padding: 0 1 0 0; }
+        & #choices, & #options { height: 1; padding: 0 2; margin: 1 0 0 0; }
+        & #choices Label, & #options Label { color: $foreground 60%; padding: 0 1 0 0; }
+        & #choices Select { width: 1fr; }
+        & #choices #verify { width: 11; }
+        & #choices SelectCurrent { background: $foreground 8%; }
+        & #choices Select:focus > SelectCurrent { background: $primary 20%; }
         & #options Input {
             border: none; height: 1; width: 8; padding: 0 1; margin: 0 3 0 0;
             background: $foreground 8%;
@@ -73,14 +81,23 @@ class BenchScreen(Screen[None]):
         self._rows: list[Row] = []
         self._reports: list[Report] = []
         self._shown: Report | None = None
+        self._pairs: list[Load] = []
+        self._foreign = False  # whether the engine is left with another pair than the chat's
         self._busy = False
 
     def compose(self) -> ComposeResult:
-        """Options in one line, then the table, then earlier reports."""
-        yield Static(
-            content(f"Benchmark: {self.app.pair_words}, verify {self.app.loaded.verify}"),
-            id="bench-head",
-        )
+        """What is measured, and how, in two lines; then the table, then earlier reports."""
+        self._pairs = self._find_pairs()
+        modes: list[tuple[Text, VerifyMode]] = [(Text(m), m) for m in get_args(VerifyMode)]
+        yield Static("Benchmark", id="bench-head")
+        with Horizontal(id="choices"):
+            yield Label("pair")
+            names = [(cell(load_words(load)), at) for at, load in enumerate(self._pairs)]
+            yield Select[int](names, allow_blank=False, compact=True, id="pair")
+            yield Label("  verify")
+            yield Select[VerifyMode](
+                modes, allow_blank=False, value=self.app.loaded.verify, compact=True, id="verify"
+            )
         with Horizontal(id="options"):
             yield Label("trials")
             yield Input("3", id="trials", type="integer")
@@ -97,7 +114,7 @@ class BenchScreen(Screen[None]):
         yield RowsTable()
         with Vertical(id="earlier"):
             yield Static("Earlier reports: Enter shows one, ctrl+k compares it with the table")
-            yield OptionList(markup=False)
+            yield OptionList(markup=False, id="reports")
         yield Keys()
 
     def on_mount(self) -> None:
@@ -105,13 +122,31 @@ class BenchScreen(Screen[None]):
         self.query_one("#trials", Input).focus()
         self._list_reports()
 
+    def _find_pairs(self) -> list[Load]:
+        """What is loaded, the embedded pair, and what F6 lists: each with a drafter."""
+        here = find_models(model_roots(self.app.start.data))
+        listed = [Load(str(t.path), str(d.path)) for t, d in pairs(here)]
+        mine = self.app.loaded
+        if mine.no_draft:  # nothing to compare; another drafter for that target comes first
+            listed.sort(key=lambda load: load.model != mine.model)
+            found = [*listed, Load()] if mine.model else [Load(), *listed]
+        else:
+            found = [Load(mine.model, mine.draft), Load(), *listed]
+        return list(dict.fromkeys(found))
+
+    @property
+    def _chosen(self) -> Load:
+        at = self.query_one("#pair", Select).value
+        mode = self.query_one("#verify", Select).value
+        return replace(self._pairs[cast(int, at)], verify=cast(VerifyMode, mode))
+
     @property
     def _folder(self) -> Path:
         return self.app.start.data / "reports"
 
     def _list_reports(self) -> None:
         self._reports = read_reports(self._folder)
-        options = self.query_one(OptionList)
+        options = self.query_one("#reports", OptionList)
         options.clear_options()
         options.add_options(
             [Option(line(f"{r.path.stem}  {r.words}", limit=110)) for r in self._reports]
@@ -132,7 +167,7 @@ class BenchScreen(Screen[None]):
             self._say("Trials and tokens are numbers from 1 on", "$error")
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        load = self.app.loaded
+        load = self._chosen
         command = Bench(
             output=str(next_path(self._folder)),
             model=load.model,
@@ -146,6 +181,7 @@ class BenchScreen(Screen[None]):
             self._say(self.app.desk.busy_words, "$error")
             return
         self._busy, self._rows = True, []
+        self._foreign = load != self.app.loaded
         self.query_one(RowsTable).show([], whole=False)
         self._say("Chat waits until this is done; Esc stops it and keeps the finished rows.", "")
 
@@ -175,6 +211,9 @@ class BenchScreen(Screen[None]):
                 self._say(f"{event.what}: {event.remedy}" if event.remedy else event.what, "$error")
             elif isinstance(event, Cancelled):
                 self._say("Stopped", "")
+            if self._foreign:
+                self._foreign = False
+                self.app.loading.restore()
         self.refresh_bindings()
 
     def lost(self, gone: Gone) -> None:
@@ -183,7 +222,7 @@ class BenchScreen(Screen[None]):
         if self.is_attached:
             self._say(f"The engine ended ({gone.words}); finished rows are kept", "$error")
 
-    @on(OptionList.OptionSelected)
+    @on(OptionList.OptionSelected, "#reports")
     def _show_report(self, event: OptionList.OptionSelected) -> None:
         if self._busy:
             return
@@ -194,7 +233,7 @@ class BenchScreen(Screen[None]):
 
     def action_compare(self) -> None:
         """Put the chosen earlier report beside the rows shown."""
-        at = self.query_one(OptionList).highlighted or 0
+        at = self.query_one("#reports", OptionList).highlighted or 0
         if at >= len(self._reports):
             self._say("Choose an earlier report first", "")
             return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from dfly_core.records.commands import Load
 from dfly_core.records.loaded import PairInfo
 
 
@@ -89,6 +90,21 @@ def misfit(target: Found, drafter: Found) -> str:
     if isinstance(layers, int) and taps and max(taps) >= layers:
         return f"reads layer {max(taps)}, this target has {layers}"
     return ""
+
+
+def pairs(models: list[Found]) -> list[tuple[Found, Found]]:
+    """Every target with every drafter that fits it, the embedded pair left out."""
+    targets = [m for m in models if m.kind == "target" and m.where != "embedded"]
+    drafters = [m for m in models if m.kind == "drafter" and m.where != "embedded"]
+    return [(t, d) for t in targets for d in drafters if not misfit(t, d)]
+
+
+def load_words(load: Load) -> str:
+    """A pair to load in a few words."""
+    if load.model is None and load.draft is None:
+        return "embedded pair"
+    model = "default target" if load.model is None else short_name(load.model)
+    return f"{model} + {short_name(load.draft)}" if load.draft else f"{model}, alone"
 
 
 def too_large(bytes_needed: int, memory: int | None) -> str:

@@ -159,6 +159,8 @@ class Script:
                 self.say(job, Examined({"sections": []}, True))
 
     def load(self, job: int, body: Load) -> None:
+        sys.stderr.write(f"load:{body.model or 'embedded'}\n")
+        sys.stderr.flush()
         if self.name == "misfit" and body.model:
             self.say(
                 job,
@@ -359,6 +361,9 @@ class Script:
         )
 
     def bench(self, job: int, body: Bench) -> None:
+        if body.model == "nowhere":
+            self.say(job, Failed("missing", "no folder nowhere", "name a model folder"))
+            return
         rows, kept = 0, list[dict[str, Any]]()
         for number in range(4):
             self.say(job, Progress("trials", f"prompt {number}", number, 4, "prompts", 0.5))
@@ -372,9 +377,11 @@ class Script:
             rows += 1
             time.sleep(1 / self.rate if self.rate else 0)
         hardware = {"chip": "scripted", "memory_gb": 16, "os": "x", "python": "3", "mlx": "1"}
+        hardware["mlx_lm"] = "1"
         report = Report(
-            "embedded", "embedded", 3, 128, hardware | {"mlx_lm": "1"}, {}, {},
-            {"words": "exactly"}, {}, {}, "now", results=tuple(kept),
+            body.model or "embedded", body.draft or "embedded", body.trials, body.max_tokens,
+            hardware, {}, {},
+            {"words": "exactly", "mode": body.verify}, {}, {}, "now", results=tuple(kept),
         )  # fmt: skip
         Path(body.output).write_text(json.dumps(asdict(report)))
         self.say(job, Benchmarked(body.output, rows, 0, 4 - rows))

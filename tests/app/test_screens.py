@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Select
 
 from dfly_core.records.commands import Load
 from dfly_core.records.events import Progress
@@ -363,6 +364,54 @@ async def test_the_benchmark_runs_live_withholds_lists_compares_and_exports(
         page = (home / "data/reports/bench-1.md").read_text()
         assert "code-0 [/]" in page
         assert "withheld: differs" in page
+
+
+async def test_the_benchmark_takes_the_pair_and_mode_chosen_and_leaves_the_chats_pair(
+    open_app: Opener, home: Path
+) -> None:
+    for name, config in (("target", TARGET), ("good", DRAFTER), ("bad", DRAFTER)):
+        changed = {"vocab_size": 7} if name == "bad" else {}
+        model(home / f"data/models/{name}", **(config | changed))
+    async with open_app() as d:
+        await d.ask("hello")
+        await d.answered()
+        await d.pilot.press("f8")
+        await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
+        await d.sees("embedded pair")
+        pair, verify = (
+            d.app.screen.query_one("#pair", Select),
+            d.app.screen.query_one("#verify", Select),
+        )
+        listed = [str(prompt) for prompt, _ in pair._options]
+        assert listed == ["embedded pair", "target + good"]  # none that does not fit, none twice
+        assert (pair.value, verify.value) == (0, "exact")
+        pair.focus()
+        await d.pilot.press("enter", "down", "enter", "tab", "enter", "down", "enter")
+        assert (pair.value, verify.value) == (1, "fast")
+        await d.pilot.press("ctrl+s")
+        await d.sees("1 withheld. Report:")
+        report = json.loads((home / "data/reports/bench-1.json").read_text())
+        folder = home / "data/models"
+        assert (report["model"], report["draft"]) == (str(folder / "target"), str(folder / "good"))
+        assert report["verify"]["mode"] == "fast"
+        # The engine holds that pair now: the chat's own is loaded again, and answers.
+        await d.wait(lambda: d.ready)
+        assert d.app.loaded == Load()
+        loads = [line for line in (home / "data/engine.log").read_text().split() if "load" in line]
+        assert loads == ["load:embedded", "load:embedded"]
+        await d.pilot.press("escape")
+        await d.ask("again")
+        assert "fox" in await d.answered(4)
+
+
+async def test_a_benchmark_of_the_loaded_pair_loads_nothing_again(
+    open_app: Opener, home: Path
+) -> None:
+    async with open_app() as d:
+        await d.pilot.press("f8", "ctrl+s")
+        await d.sees("1 withheld. Report:")
+        await d.wait(lambda: d.ready)
+        assert (home / "data/engine.log").read_text().split() == ["load:embedded"]
 
 
 async def test_chat_and_benchmark_do_not_run_at_once_and_say_so(open_app: Opener) -> None:
