@@ -50,7 +50,7 @@ class Talk:
         self.answer: Turn | None = None
         self._unsaved: list[Run] = []
         self._saved_at = 0.0
-        self._warned = False
+        self._stored = True  # whether all of the chat that can be is on disk
 
     @property
     def answering(self) -> bool:
@@ -59,7 +59,7 @@ class Talk:
 
     def open(self, chat: Conversation) -> None:
         """Show another conversation."""
-        self.chat = chat
+        self.chat, self._stored = chat, True
         self.panel.begin()
         self.panel.context_used = 0
         self.view.replaced()
@@ -188,16 +188,18 @@ class Talk:
         self.view.settled()
 
     def keep(self, write: Callable[[], None]) -> None:
-        """Write to the store if the chat is in it."""
+        """Write to the store if the chat is in it; all of it, if something is missing there."""
         if self.chat.number:
-            self.write(write)
+            self.write(write if self._stored else lambda: self.store.rewrite(self.chat))
 
     def write(self, write: Callable[[], None]) -> None:
+        """Write, or say once that it could not be done."""
         try:
             write()
+            self._stored = True
         except OSError as error:
-            if not self._warned:
-                self._warned = True
+            warned, self._stored = not self._stored, False
+            if not warned:
                 reason = error.strerror or str(error)
                 self.view.trouble(
                     f"This chat is not being saved ({reason}): free some space, or export it"

@@ -52,15 +52,21 @@ class Store:
                 break
         chat.number = number
         chat.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        self.add(chat, {"did": "begin", "created": chat.created, "system": chat.system})
-        if chat.title:
-            self.add(chat, {"did": "title", "title": chat.title})
-        for turn in chat.turns:
-            self.say(chat, turn)
+        for record in _whole(chat):
+            self.add(chat, record)
+
+    def rewrite(self, chat: Conversation) -> None:
+        """Put the whole chat in the place of its file, which lacks what could not be written."""
+        beside = self.path(chat.number).with_suffix(".new")
+        try:
+            beside.write_bytes(b"".join(map(_line, _whole(chat))))
+            beside.replace(self.path(chat.number))
+        finally:
+            beside.unlink(missing_ok=True)
 
     def add(self, chat: Conversation, record: dict[str, Any]) -> None:
         """Append one record; a file cut by a crash first gets its line ended."""
-        line = json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
+        line = _line(record)
         with self.path(chat.number).open("ab+") as file:
             if file.tell() > 0:
                 file.seek(-1, os.SEEK_END)
@@ -70,11 +76,7 @@ class Store:
 
     def say(self, chat: Conversation, turn: Turn) -> None:
         """Write a turn as it stands."""
-        record: dict[str, Any] = {"did": "turn", "n": turn.number, "who": turn.who}
-        record |= {"text": turn.text, "end": turn.end}
-        if turn.end is not None:
-            record |= _ending(turn)
-        self.add(chat, record)
+        self.add(chat, _turn(turn))
 
     def grow(self, chat: Conversation, turn: Turn, runs: list[Run]) -> None:
         """Write what an answer gained since the last time."""
@@ -161,6 +163,30 @@ def _replay(chat: Conversation, record: dict[str, Any]) -> None:
         elif did == "end":
             turn.end = record["end"]
             _finish(turn, record)
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
+
+
+def _whole(chat: Conversation) -> Iterator[dict[str, Any]]:
+    """The records that make the chat as it stands."""
+    yield {"did": "begin", "created": chat.created, "system": chat.system}
+    if chat.title:
+        yield {"did": "title", "title": chat.title}
+    for turn in chat.turns:
+        if turn.runs:
+            # The runs are the text, and say who wrote it.
+            yield _turn(turn) | {"text": ""}
+            yield {"did": "grow", "n": turn.number, "runs": _pack(turn.runs)}
+        else:
+            yield _turn(turn)
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    record: dict[str, Any] = {"did": "turn", "n": turn.number, "who": turn.who}
+    record |= {"text": turn.text, "end": turn.end}
+    return record | _ending(turn) if turn.end is not None else record
 
 
 def _ending(turn: Turn) -> dict[str, Any]:

@@ -79,6 +79,10 @@ def answer_for(name: str, asked: str) -> str:
         return mixed(400)
     if name == "markdown":
         return MARKDOWN
+    if name == "fences":
+        return "```a|b\n[/] 1 = 2\n```\n\n```[/] 1\nx\n```\n"
+    if name == "fifty":
+        return " ".join(f"t{number}" for number in range(1, 51))
     return f"You said: {asked}\n\n{STORY}" if name == "echo" else STORY
 
 
@@ -99,8 +103,8 @@ def mixed(tokens: int) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """Text as tokens: words with their space; glyph text one code point each."""
-    if not text.isascii():
+    """Text as tokens: words with their space; glyphs and fences one code point each."""
+    if not text.isascii() or text == MARKDOWN:
         return list(text)
     return re.findall(r"\s?\S{1,8}|\s", text)
 
@@ -214,6 +218,8 @@ class Script:
             )
             return
         text = answer_for(self.name, body.messages[-1].content)
+        if self.name == "told":
+            text = json.dumps([[m.role, m.content] for m in body.messages])
         if self.name == "drift" and body.options.width == 0:
             text = text.replace("warm", "cold")
         stats, tokens = Stats(prompt_tokens=20), pieces(text)
@@ -235,7 +241,8 @@ class Script:
             if at >= min(len(tokens), limit):
                 finish = "stop" if at >= len(tokens) else "length"
                 break
-            width = 0 if index == 0 or body.options.width == 0 or self.name == "plain" else 7
+            alone = body.options.width == 0 or self.name in ("plain", "fifty")
+            width = 0 if index == 0 or alone else 7
             if self.name == "parked" and index > 2:
                 width = 0
             step = self.step(tokens[:limit], at, index, position, width, rng)
@@ -244,7 +251,7 @@ class Script:
             at += step.kept
             position += step.kept
             index += 1
-            if self.name == "halfway" and index == 5:
+            if self.name in ("halfway", "fifty") and index == 5:
                 self.wait_for_cancel(job)
             if self.rate:
                 time.sleep(max(0.0, began + at / self.rate - time.monotonic()))

@@ -41,7 +41,7 @@ def _bench(terminal: Terminal) -> None:
 
 
 def _race(terminal: Terminal) -> None:
-    terminal.sees("tokens a step ·")
+    terminal.sees("% accepted ·")
     terminal.press("F5")
     terminal.sees("A/B on", "The target alone", "tok/s")
 
@@ -71,7 +71,7 @@ STATES = (
 )
 REAL = (
     State("real engine, loading", real(), lambda t: t.sees("dfly", "Quit")),
-    State("real engine, idle", real(*ASKED), lambda t: t.sees("tokens a step ·"), True),
+    State("real engine, idle", real(*ASKED), lambda t: t.sees("% accepted ·"), True),
     State("real engine, benchmarking", real(), _bench),
 )
 

@@ -177,7 +177,7 @@ async def test_replay_shows_where_draft_and_target_part(open_app: Opener) -> Non
         assert "of the characters came from the drafter" in d.shown
 
 
-async def test_12_copied_is_said_only_when_true(
+async def test_fault_12_copied_is_said_only_when_true(
     open_app: Opener, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = home / "bin"
@@ -215,7 +215,7 @@ async def test_the_system_prompt_is_told_first_and_kept(open_app: Opener, home: 
     assert Store(home / "data/chats").load(1).system == "brief"
 
 
-async def test_17_a_full_disk_is_said_and_the_chat_goes_on(
+async def test_fault_17_a_full_disk_is_said_and_the_chat_goes_on(
     open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object) -> None:
@@ -229,7 +229,9 @@ async def test_17_a_full_disk_is_said_and_the_chat_goes_on(
 
 
 @pytest.mark.parametrize("keys", [("f1",), ("f6",), ("f9", "enter"), ("f7",), ("ctrl+p",)])
-async def test_19_ctrl_q_leaves_from_every_screen(open_app: Opener, keys: tuple[str, ...]) -> None:
+async def test_fault_19_ctrl_q_leaves_from_every_screen(
+    open_app: Opener, keys: tuple[str, ...]
+) -> None:
     async with open_app() as d:
         await d.pilot.press(*keys, "ctrl+q")
         await d.wait(lambda: d.app.return_code == 0 and not d.app.is_running)

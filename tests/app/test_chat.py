@@ -48,7 +48,7 @@ async def test_escape_keeps_the_partial_answer_and_the_next_turn_has_it_as_histo
         await d.answered(4)
 
 
-async def test_stop_before_the_first_token_is_idle_again(open_app: Opener) -> None:
+async def test_fault_03_stop_before_the_first_token_is_idle_again(open_app: Opener) -> None:
     async with open_app("slowfirst") as d:
         await d.ask("hello")
         await d.wait(lambda: d.app.talk.answering)
@@ -62,7 +62,9 @@ async def test_stop_before_the_first_token_is_idle_again(open_app: Opener) -> No
         await d.answered(4)
 
 
-async def test_a_stopped_answer_is_there_after_a_restart(open_app: Opener, home: Path) -> None:
+async def test_fault_04_a_stopped_answer_is_there_after_a_restart(
+    open_app: Opener, home: Path
+) -> None:
     async with open_app("long", rate=60) as d:
         await d.ask("hello")
         await d.wait(lambda: len(d.app.talk.chat.turns[-1].text) > 20)
@@ -133,7 +135,7 @@ async def test_a_fault_is_one_clear_line_with_the_remedy(
         assert said[:30] in d.shown
 
 
-async def test_drafting_off_shows_its_reason_and_a_dash(open_app: Opener) -> None:
+async def test_fault_22_drafting_off_shows_its_reason_and_a_dash(open_app: Opener) -> None:
     async with open_app("plain") as d:
         await d.ask("hello")
         await d.answered()

@@ -159,7 +159,7 @@ def test_models_are_found_where_they_lie_and_fit_or_do_not(tmp_path: Path) -> No
     assert misfit(found[2], ours) == "made for vocabulary 100, this target has 7"
 
 
-async def test_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be_chosen(
+async def test_fault_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be_chosen(
     open_app: Opener, home: Path
 ) -> None:
     model(home / "data/models/target", **TARGET)
@@ -184,7 +184,7 @@ async def test_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be_chose
     assert kept["draft"] == str(home / "data/models/good")
 
 
-async def test_22_a_pair_that_the_engine_refuses_is_a_visible_reason_and_the_old_one_stays(
+async def test_fault_22_a_pair_that_the_engine_refuses_is_a_visible_reason_and_the_old_one_stays(
     open_app: Opener,
 ) -> None:
     async with open_app("misfit") as d:

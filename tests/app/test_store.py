@@ -33,7 +33,9 @@ def test_a_chat_comes_back_as_it_was(tmp_path: Path) -> None:
     assert [(r.text, r.draft) for r in back.turns[-1].runs] == [("one ", True), ("two", False)]
 
 
-def test_21_a_file_cut_anywhere_opens_and_loses_at_most_the_last_record(tmp_path: Path) -> None:
+def test_fault_21_a_file_cut_anywhere_opens_and_loses_at_most_the_last_record(
+    tmp_path: Path,
+) -> None:
     store, chat = Store(tmp_path), chat_with("first", "answer one", "second", "answer two")
     store.create(chat)
     whole = store.path(1).read_bytes()
@@ -58,7 +60,7 @@ def test_an_answer_without_an_end_was_stopped(tmp_path: Path) -> None:
     assert store.load(1).turns[-1].text == "half"
 
 
-def test_20_odd_titles_never_become_names(tmp_path: Path) -> None:
+def test_fault_20_odd_titles_never_become_names(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for title in ("a|b", "[/] 1", "../../etc", "x" * 500):
         chat = chat_with("q")

@@ -67,13 +67,15 @@ def cooked(child: pexpect.spawn) -> bool:
 
 @needs_tmux
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
-def test_19_ctrl_q_leaves_within_a_second_saved_and_no_orphan(tmp_path: Path, state: State) -> None:
+def test_fault_19_ctrl_q_leaves_within_a_second_saved_and_no_orphan(
+    tmp_path: Path, state: State
+) -> None:
     seconds, slow = quit_from(state, tmp_path)
     assert seconds < LIMIT * slow * 1.2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_10_a_signal_leaves_the_terminal_whole_and_the_chat_saved(
+def test_fault_10_a_signal_leaves_the_terminal_whole_and_the_chat_saved(
     spawn: Spawn, tmp_path: Path, number: signal.Signals
 ) -> None:
     child = spawn("turns 60", "--prompt", "hello there")
@@ -91,7 +93,7 @@ def test_10_a_signal_leaves_the_terminal_whole_and_the_chat_saved(
         assert not engines(tmp_path)
 
 
-def test_11_native_noise_never_reaches_the_screen(spawn: Spawn) -> None:
+def test_fault_11_native_noise_never_reaches_the_screen(spawn: Spawn) -> None:
     child = spawn("noise", "--prompt", "hello there")
     child.expect("lantern")
     child.send("\x11")
@@ -99,7 +101,7 @@ def test_11_native_noise_never_reaches_the_screen(spawn: Spawn) -> None:
     assert "native noise" not in (child.before or "")
 
 
-def test_13_newline_sequences_break_the_line(spawn: Spawn, tmp_path: Path) -> None:
+def test_fault_13_newline_sequences_break_the_line(spawn: Spawn, tmp_path: Path) -> None:
     child = spawn("echo")
     child.expect("embedded pair")
     child.send("one\ntwo\x1b[106;5uthree\x1b[13;2ufour\x1b[27;2;13~five\r")
@@ -110,7 +112,9 @@ def test_13_newline_sequences_break_the_line(spawn: Spawn, tmp_path: Path) -> No
     assert '"one\\ntwo\\nthree\\nfour\\nfive"' in saved
 
 
-def test_9_locks_and_bars_in_the_child_work_also_when_it_is_started_again(spawn: Spawn) -> None:
+def test_fault_09_locks_and_bars_in_the_child_work_also_when_it_is_started_again(
+    spawn: Spawn,
+) -> None:
     child = spawn("locks", "--prompt", "die")
     child.expect("SIGABRT")
     child.send("\x12")
@@ -122,7 +126,7 @@ def test_9_locks_and_bars_in_the_child_work_also_when_it_is_started_again(spawn:
     assert "bar 50%" not in (child.before or "")
 
 
-def test_2_no_foreign_sequence_in_the_byte_stream(spawn: Spawn) -> None:
+def test_fault_02_no_foreign_sequence_in_the_byte_stream(spawn: Spawn) -> None:
     child = spawn("controls", "--prompt", "x")
     child.expect("end ")
     child.send("\x11")

@@ -107,7 +107,7 @@ def test_a_character_before_a_bad_byte_is_not_shown_too_early() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES[:6])
-def test_no_half_character_is_ever_shown(sample: str) -> None:
+def test_fault_16_no_half_character_is_ever_shown(sample: str) -> None:
     assert all(BROKEN not in piece for piece in stream(by_byte, sample.encode()))
 
 
