@@ -9,7 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from dfly_core.bench.trials import Cancelled, Run
+from dfly_core.bench.trials import Run
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import verify
 from dfly_core.engine.prefill import prefill
@@ -19,37 +19,70 @@ from dfly_core.records.stats import Stats
 
 ROUNDS = 7
 NOTE = (
-    "seconds, medians; each part was run alone and waited for, so their sum exceeds a cycle "
-    "where the device overlaps them; host is what a cycle takes beyond draft and verify"
+    "seconds, medians; each part alone, from its launch to its result, the making of its graph "
+    "left out; ideal is draft + verify + commit one after another with nothing between, and "
+    "host is what a cycle takes beyond them"
 )
 
+Cancelled = Callable[[], bool]
+Part = Callable[[], Any]
 
-def measure_components(
-    pair: Pair, prompt: Sequence[int], runs: Sequence[Run], cancelled: Cancelled
-) -> dict[str, Any]:
+
+class Parts:
+    """Times the parts of a cycle after a prompt; a part is a graph that is made, then run."""
+
+    def __init__(self, pair: Pair, prompt: Sequence[int]) -> None:
+        assert pair.drafter is not None
+        self.context = Context(pair)
+        for _ in prefill(self.context, prompt, lambda: False):
+            pass
+        self.context.ids = list(prompt[: self.context.length + 1])
+        self.context.read_pending()
+        self._parts = _draft_parts(self.context) | _verify_parts(self.context)
+        self._times: dict[str, list[float]] = {name: [] for name in self._parts}
+        for part in self._parts.values():
+            self._run(part)  # the first run compiles and allocates
+
+    def round(self) -> None:
+        """Time every part once."""
+        for name, part in self._parts.items():
+            self._times[name].append(self._run(part))
+
+    def medians(self) -> dict[str, float]:
+        """Seconds of each part over the rounds so far; `verify 3` checks 3 proposals."""
+        return {name: statistics.median(found) for name, found in self._times.items()}
+
+    def _run(self, part: Part) -> float:
+        graph = part()
+        start = time.perf_counter()
+        mx.eval(graph)
+        seconds = time.perf_counter() - start
+        self.context.settle()
+        for store in self.context.draft_cache:
+            store.trim(store.offset - self.context.length)
+        return seconds
+
+
+def measure_components(pair: Pair, prompt: Sequence[int], runs: Sequence[Run]) -> dict[str, Any]:
     """The parts of a cycle after `prompt`, and the ideal against the achieved rate of `runs`."""
-    assert pair.drafter is not None
-    context = Context(pair)
-    for _ in prefill(context, prompt, cancelled):
-        pass
-    context.ids = list(prompt[: context.length + 1])
-    context.read_pending()
-    parts = _timed(_draft_parts(context) | _verify_parts(context))
-    stats = Stats()
+    parts = Parts(pair, prompt)
+    for _ in range(ROUNDS):
+        parts.round()
+    medians, stats = parts.medians(), Stats()
     for run in runs:
         for step in run.steps:
             stats = stats.add(step)
     out: dict[str, Any] = {
-        "context_rows": context.length,
-        "seconds": {name: parts[name] for name in parts if not name.startswith("verify ")},
-        "verify_seconds_by_width": [parts[f"verify {w}"] for w in range(pair.widest + 1)],
+        "context_rows": parts.context.length,
+        "seconds": {name: medians[name] for name in medians if not name.startswith("verify ")},
+        "verify_seconds_by_width": [medians[f"verify {w}"] for w in range(pair.widest + 1)],
         "note": NOTE,
     }
-    return out | _rates(stats, parts, pair.widest)
+    return out | rates(stats, medians, pair.widest)
 
 
-def _rates(stats: Stats, parts: dict[str, float], widest: int) -> dict[str, Any]:
-    """Achieved: what the trials gave. Ideal: the same tokens a cycle, at draft + verify alone."""
+def rates(stats: Stats, parts: dict[str, float], widest: int) -> dict[str, Any]:
+    """Achieved: what the steps gave. Ideal: the same tokens a cycle in the time of its parts."""
     mean, cycles = stats.mean_accepted_length, stats.cycles
     if not cycles or mean is None:
         return {"mean_width": None, "cycle_seconds": None, "host_seconds": None,
@@ -60,18 +93,19 @@ def _rates(stats: Stats, parts: dict[str, float], widest: int) -> dict[str, Any]
     verified = parts[f"verify {low}"] + (width - low) * (
         parts[f"verify {high}"] - parts[f"verify {low}"]
     )
-    device = parts["draft"] + verified
-    cycle = stats.decode_seconds / (cycles + stats.plain_steps)
+    device = parts["draft"] + verified + parts["commit"]
+    plain = stats.plain_steps * parts["verify 0"]
+    taken = cycles * device + plain
     return {
         "mean_width": width,
-        "cycle_seconds": cycle,
-        "host_seconds": max(0.0, cycle - device),
-        "ideal_tps": mean / device,
+        "cycle_seconds": max(0.0, stats.decode_seconds - plain) / cycles,
+        "host_seconds": max(0.0, stats.decode_seconds - taken) / cycles,
+        "ideal_tps": stats.decode_tokens / taken,
         "achieved_tps": stats.tokens_per_second,
     }
 
 
-def _draft_parts(context: Context) -> dict[str, Callable[[], Any]]:
+def _draft_parts(context: Context) -> dict[str, Part]:
     drafter, target = context.drafter, context.pair.target
     assert drafter is not None
     config = drafter.config
@@ -79,14 +113,21 @@ def _draft_parts(context: Context) -> dict[str, Callable[[], Any]]:
     block = mx.array([[context.ids[-1]] + [config.mask_token_id] * steps])
     embedded = target.embed(block)
     rows = drafter.backbone(embedded, context.draft_cache)[:, 1:]
-    taps = [mx.zeros((1, 1, config.target_hidden_size), target.dtype) for _ in target.taps]
+    # A cycle hands the drafter about half a block of rows.
+    half = max(1, config.block_size // 2)
+    taps = [mx.zeros((1, half, config.target_hidden_size), target.dtype) for _ in target.taps]
     mx.eval(embedded, rows, taps)
-    parts: dict[str, Callable[[], Any]] = {
+
+    def commit() -> list[Any]:
+        drafter.read(taps, context.draft_cache)
+        return [store.state for store in context.draft_cache]
+
+    parts: dict[str, Part] = {
         "draft": lambda: propose(context).ids,
         "backbone": lambda: drafter.backbone(embedded, context.draft_cache),
         # One reading of the head a step, as the chain does, without the chain.
         "head": lambda: [context.head.best(rows[:, j : j + 1]) for j in range(steps)],
-        "commit": lambda: drafter.contexts(taps),
+        "commit": commit,
     }
     if config.enable_hidden_correction:
         correction = drafter.hidden_correction
@@ -102,29 +143,11 @@ def _draft_parts(context: Context) -> dict[str, Callable[[], Any]]:
     return parts
 
 
-def _verify_parts(context: Context) -> dict[str, Callable[[], Any]]:
+def _verify_parts(context: Context) -> dict[str, Part]:
     draft = propose(context)
     mx.eval(draft.ids)
 
-    def check(width: int) -> Callable[[], mx.array]:
-        def run() -> mx.array:
-            choices = verify(context, draft, width).choices
-            mx.eval(choices)
-            context.settle()
-            return choices
-
-        return run
+    def check(width: int) -> Part:
+        return lambda: verify(context, draft, width).choices
 
     return {f"verify {width}": check(width) for width in range(context.pair.widest + 1)}
-
-
-def _timed(parts: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Medians in seconds, the parts in turn; a first round warms up."""
-    times: dict[str, list[float]] = {name: [] for name in parts}
-    for number in range(ROUNDS + 1):
-        for name, part in parts.items():
-            start = time.perf_counter()
-            mx.eval(part())
-            if number:
-                times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(found) for name, found in times.items()}

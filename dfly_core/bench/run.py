@@ -74,7 +74,7 @@ def benchmark(
         report = replace(report, baseline_check=found)
     if job.components:
         yield Progress("bench", "the parts of a cycle", 0, 1, "checks")
-        parts = measure_components(pair, ids[longest.id], drafted, cancelled)
+        parts = measure_components(pair, ids[longest.id], drafted)
         report = replace(report, components=parts)
     report = replace(report, finished=not cancelled())
     write_report(path, report)

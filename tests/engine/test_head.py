@@ -13,12 +13,14 @@ from dfly_core.engine.head import DraftHead
 from dfly_core.model.target import Target
 from tests.tiny import TAPS, make_target
 
-VOCAB = 16384
+VOCAB, HIDDEN = 65536, 64  # 2.4 MB when quantised
 
 
 @pytest.fixture(scope="module", params=["dense", "quantised", "tied", "tied quantised"])
 def target(request: pytest.FixtureRequest) -> Target:
-    made = make_target(vocab_size=VOCAB, tie_word_embeddings="tied" in request.param)
+    made = make_target(
+        vocab_size=VOCAB, hidden_size=HIDDEN, tie_word_embeddings="tied" in request.param
+    )
     if "quantised" in request.param:
         nn.quantize(made.model, 32, 4, class_predicate=lambda _, m: m is made.head_module)
         made = Target(made.model, made.config, TAPS)
@@ -30,7 +32,7 @@ def ids_of(best: mx.array) -> list[int]:
 
 
 def rows(count: int) -> mx.array:
-    return mx.random.normal((1, count, 32), key=mx.random.key(3))
+    return mx.random.normal((1, count, HIDDEN), key=mx.random.key(3))
 
 
 def test_within_the_part_the_best_id_is_the_full_heads(target: Target) -> None:
@@ -91,8 +93,9 @@ def test_what_was_seen_is_bounded() -> None:
     assert coverage.extra[-1] == VOCAB + MOST_EXTRA + 99
 
 
-def test_a_small_vocabulary_is_read_whole() -> None:
-    assert Coverage(1024, [1000]).size() is None
+def test_a_small_head_is_read_whole() -> None:
+    small = make_target(vocab_size=1024, hidden_size=HIDDEN)
+    assert DraftHead(small, 1024, [1000]).coverage.size() is None
 
 
 def test_a_stop_id_beyond_the_head_is_not_looked_up() -> None:
