@@ -25,7 +25,8 @@ class Context:
         self.pair = pair
         self.drafter = pair.drafter if draft else None
         specials = sorted(pair.stop_ids)
-        self.head = DraftHead(pair.target, pair.info.vocab_size, specials)
+        read = pair.info.vocab_size if self.drafter else 0
+        self.head = DraftHead(pair.target, read, specials)
         self.clear()
 
     def clear(self) -> None:

@@ -1,21 +1,20 @@
 """Which part of the vocabulary is enough to draft from; pure, judged on every committed token.
 
-Ids of a byte-pair vocabulary are roughly in order of frequency, so the first n of them, with
-those the context has shown, hold nearly every token. A draft can only lose by it where the
-token that comes is outside; and that is known for each token that came, without asking the
-full head.
+Ids are ranked by how likely they are to come (`dfly_core.engine.ranking`); a part is the first
+n of them. A draft can only lose by it where the token that comes is outside; and that is
+known for each token that came, without asking the full head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-SHARES = (8, 6, 5, 4, 3, 2)  # the first V/8, V/6... V/2 ids
+SHARES = (16, 8, 6, 5, 4, 3, 2)  # the best V/16, V/8... V/2 ids
 ALIGN = 64  # MLX's fastest one-row kernels want a multiple of 8 rows (Metal)
-MISSES_ALLOWED = 0.012  # of tokens; costs at most 3 % of mean accepted length at K 8
-PRIOR_MISSES, PRIOR_TOKENS = 0.3, 50.0
+MISSES_ALLOWED = 0.01  # of tokens; costs at most 3 % of mean accepted length at K 8
+# Before anything was seen, V/n is taken to miss n / 400 of the tokens, as it does on real text.
+PRIOR_RATE, PRIOR_TOKENS = 1 / 400, 50.0
 DECAY = 0.995  # per token; about the last 200 count
-MOST_EXTRA = 4096
 
 
 class Coverage:
@@ -24,36 +23,17 @@ class Coverage:
     A `vocabulary` of 0 has no parts: the whole is always read.
     """
 
-    def __init__(self, vocabulary: int, specials: Iterable[int]) -> None:
+    def __init__(self, vocabulary: int) -> None:
         self.sizes = tuple(vocabulary // share // ALIGN * ALIGN for share in SHARES if vocabulary)
-        self._missed = [PRIOR_MISSES] * len(self.sizes)
+        self._missed = [PRIOR_RATE * share * PRIOR_TOKENS for share in SHARES]
         self._tokens = PRIOR_TOKENS
-        self._extra = dict.fromkeys(
-            i for i in specials if self.sizes and self.sizes[0] <= i < vocabulary
-        )
 
-    @property
-    def extra(self) -> list[int]:
-        """Ids beyond the smallest part that the context has shown, oldest first."""
-        return list(self._extra)
-
-    def read(self, tokens: Sequence[int]) -> bool:
-        """Judge the parts by tokens that came, then add these; whether `extra` grew."""
-        if not self.sizes:
-            return False
-        grew = False
-        for token in tokens:
+    def judge(self, ranks: Sequence[int]) -> None:
+        """Tokens of these ranks came, the ranks being those the draft was made with."""
+        for rank in ranks:
             self._tokens = self._tokens * DECAY + 1
-            known = token in self._extra
             for i, size in enumerate(self.sizes):
-                outside = token >= size and not known
-                self._missed[i] = self._missed[i] * DECAY + outside
-            if token >= self.sizes[0] and not known:
-                self._extra[token] = None
-                grew = True
-        while len(self._extra) > MOST_EXTRA:
-            del self._extra[next(iter(self._extra))]
-        return grew
+                self._missed[i] = self._missed[i] * DECAY + (rank >= size)
 
     def size(self) -> int | None:
         """The smallest part that loses few enough tokens; None means the whole vocabulary."""

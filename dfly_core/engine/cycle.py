@@ -22,10 +22,12 @@ TIMED_FIRST = 2
 
 @dataclass(frozen=True)
 class Verification:
-    """The target's choice after each verified row (w+1,) int32, T taps (1, w+1, D). Lazy."""
+    """The target's choice after each verified row (w+1,) int32, T taps (1, w+1, D), the logits
+    (w+1, V) it chose from. Lazy."""
 
     choices: mx.array
     taps: list[mx.array]
+    logits: mx.array
 
 
 def verify(context: Context, draft: Draft, width: int, chooser: Chooser = GREEDY) -> Verification:
@@ -34,8 +36,9 @@ def verify(context: Context, draft: Draft, width: int, chooser: Chooser = GREEDY
     anchor = mx.array([context.ids[-1]], dtype=mx.int32)
     ids = mx.concatenate([anchor, draft.ids[:width]])[None]
     hidden, taps = target.forward(ids, context.target_cache, routes)
-    choices = chooser.choose(target.head(hidden, routes)[0], context.length + 1)
-    return Verification(choices.astype(mx.int32), taps)
+    logits = target.head(hidden, routes)[0]
+    choices = chooser.choose(logits, context.length + 1)
+    return Verification(choices.astype(mx.int32), taps, logits)
 
 
 def accept(proposals: Sequence[int], choices: Sequence[int]) -> int:
@@ -66,9 +69,11 @@ def speculate(run: Run) -> Generator[Step, None, Finish | None]:
         clock.drafted(draft)
         check = verify(context, draft, width, run.chooser)
         # The one moment of the cycle at which the host waits for the device.
-        fetched: list[int] = mx.concatenate([draft.ids, check.choices]).tolist()  # type: ignore[assignment]
+        asked = [draft.ids, check.choices, context.head.ranks(check.choices)]
+        fetched: list[int] = mx.concatenate(asked).tolist()  # type: ignore[assignment]
         clock.verified()
-        proposals, choices = fetched[: draft.ids.size], fetched[draft.ids.size :]
+        proposals, rest = fetched[: draft.ids.size], fetched[draft.ids.size :]
+        choices, ranks = rest[: width + 1], rest[width + 1 :]
 
         accepted = accept(proposals[:width], choices)
         if context.audit_due(1 + accepted):
@@ -80,11 +85,13 @@ def speculate(run: Run) -> Generator[Step, None, Finish | None]:
         cut = run.stop.cut(chosen)  # decided before anything is committed
         position, anchor = context.length, context.ids[-1]
         context.commit(chosen[: cut.kept], 1 + min(cut.kept, accepted), check.taps)
+        context.head.judge(ranks[: 1 + accepted])
         cycles += 1
         draft = None
         if cut.finish is None and cycles % TIMED_EVERY != TIMED_FIRST:
             draft = run.propose(context)
             mx.async_eval(draft.ids)  # the device is busy before we talk
+        context.head.saw(check.logits[: 1 + accepted])
         step = run.cycle_step(position, anchor, proposals, width, chosen, cut, clock.seconds())
         policy.observe(step)
         yield step

@@ -7,77 +7,103 @@ from collections.abc import Sequence
 import mlx.core as mx
 
 from dfly_core.engine.coverage import Coverage
+from dfly_core.engine.ranking import Ranking
 from dfly_core.engine.sampling import GREEDY, Chooser
 from dfly_core.model.target import Target
 
-PAD = 64  # extra rows are padded to a multiple, so that shapes rarely change
 # Below, a reading of the whole head costs hardly more than the operations that pick a part
 # (CPU, float32: 1 MB 1.4 to 2 times, 2 MB 2.5 to 3 times, 8 MB 5 times as long as an eighth).
 SMALLEST_BYTES = 2_000_000
+ORDER_EVERY = 16  # tokens between two orders of the ids; each copies the part's rows
 
 
 class DraftHead:
     """Best ids of corrected rows, over a part of the head's rows when that is enough.
 
-    The part is a slice of the packed head (no copy) and the rows of the ids in
-    `Coverage.extra`, gathered when they change. It changes proposals only, never the output.
+    The part is a copy of the rows of the likeliest ids, made again now and then. It changes
+    proposals only, never the output. A `vocabulary` of 0 stands for no drafting at all.
     """
 
     def __init__(self, target: Target, vocabulary: int, specials: Sequence[int]) -> None:
         self._target = target
         self._module = target.head_module
+        names = ("weight", "scales", "biases")
+        self._whole = {name: self._module[name] for name in names if name in self._module}
         # A head with a bias is not worth a case of its own: it is read whole.
-        bytes_read = sum(part.nbytes for part in self._parts().values())
-        in_parts = "bias" not in self._module and bytes_read >= SMALLEST_BYTES
-        self.coverage = Coverage(vocabulary if in_parts else 0, specials)
-        self._extra_ids: mx.array | None = None
-        self._extra_rows: dict[str, mx.array] = {}
-        self._stale = True
+        in_parts = (
+            vocabulary > 0
+            and "bias" not in self._module
+            and sum(part.nbytes for part in self._whole.values()) >= SMALLEST_BYTES
+        )
+        self.coverage = Coverage(vocabulary if in_parts else 0)
+        self._ranking = Ranking(vocabulary, specials) if in_parts else None
+        self._rank = mx.zeros((0,), dtype=mx.int32)
+        self._ids = mx.zeros((0,), dtype=mx.uint32)
+        self._part: dict[str, mx.array] = {}
+        self._since = ORDER_EVERY
+        self._surprised = False
+
+    @property
+    def size(self) -> int | None:
+        """Rows of the head that a step of the next draft reads; None is all of them."""
+        return None if self._surprised else self._ids.size or None
 
     def read(self, tokens: Sequence[int]) -> None:
         """These tokens were committed."""
-        self._stale |= self.coverage.read(tokens)
+        if self._ranking is not None:
+            self._ranking.read(tokens)
+            self._since += len(tokens)
+
+    def saw(self, logits: mx.array) -> None:
+        """The target's logits (R, V) for committed positions, once they are known."""
+        if self._ranking is not None:
+            self._ranking.saw(logits)
+
+    def ranks(self, ids: mx.array) -> mx.array:
+        """Ids (R,) -> their ranks (R,) int32 in the present draft's order; (0,) if all are read."""
+        return self._rank[ids] if self._ranking is not None else self._rank
+
+    def judge(self, ranks: Sequence[int]) -> None:
+        """Tokens of these `ranks` came in the last cycle."""
+        self.coverage.judge(ranks)
+        # Rare tokens come together: after one the next draft reads the whole head.
+        self._surprised = bool(ranks) and bool(self._part) and ranks[-1] >= self._ids.size
+
+    def prepare(self) -> None:
+        """Before a draft: a new order when it is time, or when the part is no longer enough."""
+        if self._ranking is None:
+            return
+        size, now = self.coverage.size(), self._ids.size
+        grown = bool(self._part) and (size is None or size > now)
+        if self._since < ORDER_EVERY and not grown:
+            return
+        self._since = 0
+        order = self._ranking.order()
+        places = mx.arange(order.size, dtype=mx.int32)
+        self._rank = mx.zeros(order.shape, dtype=mx.int32)
+        self._rank[order] = places
+        # In order of id, so that at a tie the first one wins, as in the whole head.
+        self._ids = mx.sort(order[: size or 0])
+        self._part = {name: rows[self._ids] for name, rows in self._whole.items()} if size else {}
 
     def best(self, rows: mx.array, chooser: Chooser = GREEDY, position: int = 0) -> mx.array:
         """Rows (1, R, D) -> the ids (1, R) uint32 to propose from `position` on. Lazy."""
-        size = self.coverage.size()
-        if size is None:
+        if self.size is None:
             return chooser.choose(self._target.head(rows)[0], position)[None]
-        extra = self._extra()
-        logits = self._product(rows, {name: rows_[:size] for name, rows_ in self._parts().items()})
-        if extra is None:
-            return chooser.choose(logits[0], position, chooser.ids(size))[None]
-        more = self._product(rows, self._extra_rows)
-        both = mx.concatenate([logits, more], axis=-1)
-        index = chooser.choose(both[0], position, chooser.ids(size, extra))[None]
-        beyond = extra[mx.maximum(index, size) - size]
-        return mx.where(index < size, index, beyond)
+        logits = self._product(rows)
+        return self._ids[chooser.choose(logits[0], position, self._ids)][None]
 
-    def _parts(self) -> dict[str, mx.array]:
-        names = ("weight", "scales", "biases")
-        return {name: self._module[name] for name in names if name in self._module}
-
-    def _product(self, rows: mx.array, parts: dict[str, mx.array]) -> mx.array:
-        if "scales" not in parts:
-            return rows @ parts["weight"].T
+    def _product(self, rows: mx.array) -> mx.array:
+        part = self._part
+        if "scales" not in part:
+            return rows @ part["weight"].T
         return mx.quantized_matmul(
             rows,
-            parts["weight"],
-            parts["scales"],
-            parts.get("biases"),
+            part["weight"],
+            part["scales"],
+            part.get("biases"),
             transpose=True,
             group_size=self._module.group_size,
             bits=self._module.bits,
             mode=self._module.mode,
         )
-
-    def _extra(self) -> mx.array | None:
-        if self._stale:
-            ids = self.coverage.extra
-            if ids:
-                ids = ids + [ids[0]] * (-len(ids) % PAD)
-                self._extra_ids = mx.array(ids, dtype=mx.uint32)
-                parts = self._parts().items()
-                self._extra_rows = {name: rows[self._extra_ids] for name, rows in parts}
-            self._stale = False
-        return self._extra_ids

@@ -27,6 +27,7 @@ def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
     drafter, target = context.drafter, context.pair.target
     assert drafter is not None
     context.read_pending()
+    context.head.prepare()
     config = drafter.config
     block = [context.ids[-1]] + [config.mask_token_id] * (config.block_size - 1)
     embedded = target.embed(mx.array([block]))

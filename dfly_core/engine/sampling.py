@@ -48,13 +48,6 @@ class Chooser:
         noise = mx.stack([self.noise(position + row) for row in range(logits.shape[0])])
         return mx.argmax(self.scores(logits) + (noise if ids is None else noise[:, ids]), axis=-1)
 
-    def ids(self, size: int, extra: mx.array | None = None) -> mx.array | None:
-        """The ids of columns 0..size-1 and `extra`, for `choose`; not needed when greedy."""
-        if self.temperature == 0:
-            return None
-        first = mx.arange(size, dtype=mx.uint32)
-        return first if extra is None else mx.concatenate([first, extra])
-
     def scores(self, logits: mx.array) -> mx.array:
         """log p but for a constant, in float32; -inf where top_k or top_p leaves a token out."""
         scores = logits.astype(mx.float32) / self.temperature

@@ -83,7 +83,7 @@ def main() -> None:
     medians = {name: statistics.median(found) for name, found in times.items()}
     for name, seconds in medians.items():
         print(f"{name:16} {seconds * 1e3:8.2f} ms a draft (median of {args.rounds})")
-    part = context.head.coverage.size()
+    part = context.head.size
     print(f"part of the vocabulary read: {part or args.vocabulary} of {args.vocabulary}")
     print(f"ratio {medians['straightforward'] / medians['ours']:.2f}")
 
