@@ -256,8 +256,8 @@ def test_every_decoded_token_teaches_the_ranking_and_judges_the_parts(
     monkeypatch.setattr(Ranking, "saw", spy_saw)
     monkeypatch.setattr(Coverage, "judge", spy_judge)
     chain = TEXTS["words, then signs"]
-    found = answer(Context(telling_pair(chain)), [*PROMPT, chain[0]], GenerateOptions(100, 7))
+    found = answer(Context(telling_pair(chain)), [*PROMPT, chain[0]], GenerateOptions(200, 7))
     chosen = sum(len(step.chosen) for step in found.steps[1:])
-    assert sum(seen) == len(judged) == chosen > 90
+    assert sum(seen) == len(judged) == chosen > 190
     assert all(0 <= rank < WORDS for rank in judged)
     assert max(judged) > WORDS // 2
