@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 
-from dfly_core.engine.coverage import Coverage
+from dfly_core.engine.coverage import SMALLEST_BYTES, Coverage
 from dfly_core.engine.ranking import Ranking
 from dfly_core.engine.sampling import GREEDY, Chooser
 from dfly_core.model.target import Target
 
-# Below, a reading of the whole head costs hardly more than the operations that pick a part
-# (CPU, float32: 1 MB 1.4 to 2 times, 2 MB 2.5 to 3 times, 8 MB 5 times as long as an eighth).
-SMALLEST_BYTES = 2_000_000
 ORDER_EVERY = 16  # tokens between two orders of the ids; each copies the part's rows
 
 

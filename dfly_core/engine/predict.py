@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dfly_core.engine.cost import TargetSize, draft_bytes
+from dfly_core.engine.cost import TargetSize, bytes_of, draft_bytes
+from dfly_core.engine.coverage import SMALLEST_BYTES, TYPICAL_SHARE
 from dfly_core.engine.width import PRIOR_RATE, best_width
 from dfly_core.model.config import DrafterConfig
 from dfly_core.records.loaded import Costs
 
-HEAD_SHARE = 1 / 8  # of the vocabulary, which is enough for most texts of a large one
-SMALL_VOCABULARY = 16384  # below, the head is read whole
 ASSUMED = f"if {PRIOR_RATE:.0%} of proposals are right"
 
 
@@ -59,7 +58,8 @@ def predict(config: DrafterConfig, target: KnownTarget, bits: int) -> Prediction
     alone = size.pass_bytes(target.bits)
 
     def read(width: int) -> float:
-        share = HEAD_SHARE if config.vocab_size >= SMALL_VOCABULARY else 1.0
+        whole = bytes_of(size.head, target.bits)
+        share = TYPICAL_SHARE if whole >= SMALLEST_BYTES else 1.0
         return draft_bytes(config, size, width, target.bits, share).total
 
     same = target.drafter is not None and _shape(target.drafter) == _shape(config)
