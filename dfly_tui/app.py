@@ -79,6 +79,25 @@ class DflyApp(ScreenActions):
     OptionList:focus > .option-list--option-highlighted {
         background: $primary 30%; color: $foreground; text-style: none;
     }
+    /* Sixteen colours have no tints: there a tint is the full colour, and text on it is lost on
+       one of the two grounds. What is chosen gets a text colour with its ground. */
+    Notice:ansi, Input:ansi, Input:ansi:focus { background: ansi_default; color: ansi_default; }
+    Input:ansi > .input--cursor, TextArea:ansi .text-area--cursor {
+        background: ansi_default; color: ansi_default; text-style: reverse;
+    }
+    Input:ansi:focus { text-style: underline; }
+    OptionList:ansi > .option-list--option-highlighted {
+        background: ansi_bright_black; color: ansi_bright_white;
+    }
+    OptionList:ansi:focus > .option-list--option-highlighted, DataTable:ansi > .datatable--cursor {
+        background: ansi_blue; color: ansi_bright_white; text-style: bold;
+    }
+    DataTable:ansi > .datatable--header {
+        background: ansi_default; color: ansi_default; text-style: bold underline;
+    }
+    ToggleButton:ansi > .toggle--button, ToggleButton:ansi.-on > .toggle--button {
+        background: ansi_default; color: ansi_default; text-style: bold;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True),

@@ -19,8 +19,10 @@ from dfly_core.records.commands import Bench, Load
 from dfly_core.records.events import Benchmarked, Cancelled, Event, Failed, Progress, Rowed
 from dfly_core.records.loaded import VerifyMode
 from dfly_tui.engine import Gone
+from dfly_tui.screens.dialogs import LOW
 from dfly_tui.state.models import find_models, load_words, model_roots, pairs
 from dfly_tui.state.reports import (
+    MIDDLE,
     Report,
     Row,
     next_path,
@@ -66,6 +68,12 @@ class BenchScreen(Screen[None]):
         }
         & #options #prompts { width: 1fr; margin: 0; }
         & #options Input:focus { border: none; background: $primary 20%; }
+        &.-narrow #options {
+            layout: grid; grid-size: 4 2; grid-columns: 8 10 8 1fr; grid-rows: 1; height: 2;
+        }
+        &.-narrow #options #prompts { column-span: 3; width: 100%; }
+        &.-low #choices, &.-low #options, &.-low #bench-words { margin: 0; }
+        &.-low #earlier { max-height: 3; }
         & ProgressLine { margin: 1 2 0 2; }
         & #bench-words { height: auto; padding: 0 2; margin: 1 0; }
         & #earlier { height: auto; max-height: 8; padding: 0 2; }
@@ -116,6 +124,11 @@ class BenchScreen(Screen[None]):
             yield Static("Earlier reports: Enter shows one, ctrl+k compares it with the table")
             yield OptionList(markup=False, id="reports")
         yield Keys()
+
+    def on_resize(self) -> None:
+        """Fewer columns take the prompts' line apart, fewer rows the air."""
+        self.set_class(self.app.size.width < MIDDLE, "-narrow")
+        self.set_class(self.app.size.height < LOW, "-low")
 
     def on_mount(self) -> None:
         """An empty table; what was measured before."""

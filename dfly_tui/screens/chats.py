@@ -135,7 +135,7 @@ def _row(summary: Summary, width: int) -> Content:
     right = f"{plural(summary.turns, 'message')}  {when:>9}"
     title = line(summary.title, limit=max(width - len(right) - 2, 8))
     gap = " " * max(width - title.cell_length - len(right), 1)
-    return title + Content(gap) + Content(right).stylize("$foreground 60%")
+    return title + Content(gap) + Content(right).stylize("dim")
 
 
 def _ago(seconds: float) -> str:

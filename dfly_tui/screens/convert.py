@@ -68,8 +68,11 @@ class ConvertScreen(Screen[None]):
         }
         & Input:focus { border: none; background: $primary 20%; }
         & RadioSet, & RadioSet:focus {
-            border: none; background: $background; padding: 0; height: auto; width: auto;
+            border: none; background: $background; padding: 0; height: auto; width: 1fr;
         }
+        & RadioButton { width: 1fr; height: auto; text-wrap: wrap; }
+        & RadioButton > .toggle--button { color: $foreground 60%; background: $background; }
+        & RadioButton.-on > .toggle--button { color: $success; background: $background; }
         & ProgressLine { margin: 1 0 0 0; max-width: 100; }
         & #outcome { margin: 1 0 0 0; }
     }
@@ -88,9 +91,7 @@ class ConvertScreen(Screen[None]):
         with VerticalScroll():
             yield Static(content(first_run_words(memory_size(), on_mac())))
             yield Static("Source", classes="name")
-            yield Input(
-                placeholder=f"empty: {OFFICIAL}; or a folder, a file, a hub id", id="source"
-            )
+            yield Input(placeholder="empty: official; or folder, file, hub id", id="source")
             yield Static("Check", classes="name")
             yield Static(_CHECK, id="check")
             yield Static("Weights", classes="name")

@@ -29,7 +29,7 @@ from dfly_tui.text import content, line
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
 
-_DIM = "$foreground 60%"
+_DIM = "dim"  # no colour of its own: the row under the cursor has one
 
 
 class ModelsScreen(Dialog[Load]):

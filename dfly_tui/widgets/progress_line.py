@@ -23,6 +23,7 @@ class ProgressLine(Static):
         self._stage = ""
         self._since = 0.0
         self._from = 0
+        self._shown: Progress | None = None
 
     def show(self, progress: Progress) -> None:
         """Paint it; a stage that tells no rate is timed here."""
@@ -33,6 +34,17 @@ class ProgressLine(Static):
         gained, passed = progress.done - self._from, time.monotonic() - self._since
         if progress.rate is None and gained > 0 and passed > 1:
             progress = replace(progress, rate=gained / passed)
+        self._shown = progress
+        self._paint()
+
+    def on_resize(self) -> None:
+        """Fit it to the width, which is not known before it is first displayed."""
+        self._paint()
+
+    def _paint(self) -> None:
+        progress = self._shown
+        if progress is None:
+            return
         width = max(self.content_size.width, 20)
         share = fraction(progress)
         filled = round(width * share)

@@ -1,7 +1,7 @@
-"""Every screen at three sizes, as text; the chat in four looks, as SVG.
+"""Every screen at three sizes in three themes; the chat in four looks, as SVG.
 
-Text keeps these readable in a diff, and one app serves three sizes. `--snapshot-update` accepts
-a change that was looked at.
+A screen's file holds its text at each size once and, for each theme, a letter per style, so that
+a change can be read in a diff. `--snapshot-update` accepts a change that was looked at.
 """
 
 from __future__ import annotations
@@ -14,33 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.pilot import Pilot
 
 from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
-from dfly_tui.screens import convert, models
+from dfly_tui.screens import bench, convert, models
 from dfly_tui.state.examples import FALLBACK
 from dfly_tui.widgets import welcome
-from tests.app.app_driving import SCRIPT, Driver, argv, wait_until
+from tests.app.app_driving import argv
+from tests.app.showing import ASKED, CASES, colours, drive, looks, words
 
-SIZES = ((120, 40), (80, 24), (50, 20))
-ASKED = ("=hello", "enter", "!answered")
-CASES: dict[str, tuple[str, ...]] = {
-    "empty": (),
-    "answered": ASKED,
-    "stopped engine": ("!gone",),
-    "slash": ("/", "s"),
-    "chats": (*ASKED, "ctrl+o"),
-    "help": ("f1",),
-    "replay": (*ASKED, "f3"),
-    "tokens": (*ASKED, "f4"),
-    "race": (*ASKED, "f5", "?The same 44"),
-    "models": ("f6",),
-    "convert": ("f7", "enter", "?serving folder", "ctrl+s", "?Converted to"),
-    "bench": ("f8", "ctrl+s", "?Report:"),
-    "settings": ("f9",),
-    "system": ("=/system", "enter"),
-}
+NAMES = [f"{screen}, {case}" for screen, cases in CASES.items() for case in cases]
+
+
+class PageExtension(SingleFileSnapshotExtension):
+    """One readable file per screen."""
+
+    _write_mode = WriteMode.TEXT
+    _file_extension = "txt"
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +41,12 @@ def steady(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.chdir(home)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9e11, 4e11, 5e11))
-    monkeypatch.setattr(convert, "memory_size", lambda: 16_000_000_000)
-    monkeypatch.setattr(welcome, "memory_size", lambda: 16_000_000_000)
     for module in (convert, welcome):
+        monkeypatch.setattr(module, "memory_size", lambda: 16_000_000_000)
         monkeypatch.setattr(module, "on_mac", lambda: True)
     monkeypatch.setattr(welcome, "examples", lambda: FALLBACK)
-    monkeypatch.setattr(models, "model_roots", lambda data: [])
+    for screen in (bench, models):
+        monkeypatch.setattr(screen, "model_roots", lambda data: [])
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
 
 
@@ -73,42 +65,21 @@ def make(engines: list[Engine]) -> Callable[..., DflyApp]:
     return made
 
 
-async def drive(pilot: Pilot[Any], keys: tuple[str, ...]) -> Driver:
-    """Press keys; `=` types at once, `?` waits for words, `!` for a state."""
-    app = pilot.app
-    assert isinstance(app, DflyApp)
-    d = Driver(app, pilot)
-    app.chat_screen.composer.cursor_blink = False
-    await wait_until(lambda: d.ready)
-    for key in keys:
-        if key.startswith("="):
-            app.chat_screen.composer.set_draft(key[1:])
-        elif key.startswith("?"):
-            await d.sees(key[1:])
-        elif key == "!answered":
-            await d.answered()
-        elif key == "!gone":
-            app.desk.engine._child.process.kill()  # type: ignore[union-attr]
-            await d.sees("SIGKILL")
-        else:
-            await pilot.press(key)
-            await pilot.pause()
-    await pilot.pause()
-    return d
-
-
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="one interpreter is enough")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 async def test_screens(name: str, make: Callable[..., DflyApp], snapshot: Any) -> None:
-    app = make()
-    async with app.run_test(size=SIZES[0], notifications=True) as pilot:
-        d = await drive(pilot, CASES[name])
-        for width, height in SIZES:
-            await pilot.resize_terminal(width, height)
-            await wait_until(lambda w=width: app.screen.size.width == w)  # type: ignore[misc]
-            await pilot.pause(0.15)
-            text = "\n".join(row.rstrip() for row in d.shown.split("\n"))
-            assert text.replace(str(SCRIPT), "SCRIPT") == snapshot(name=f"{name} {width}x{height}")
+    screen, case = name.split(", ", 1)
+    app = make(scenario=case.split(": ")[0] if ": " in case else "story")
+    pages: dict[str, list[str]] = {}
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        d = await drive(pilot, CASES[screen][case])
+        async for theme, size, rows in looks(d):
+            page, text = pages.setdefault(f"== {size}", []), words(rows)
+            if text not in page:
+                page.append(text)
+            page.append(f"-- {theme}\n{colours(rows)}")
+    whole = "\n".join("\n".join([size, *page]) for size, page in pages.items())
+    assert f"{whole}\n" == snapshot(extension_class=PageExtension)
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="one interpreter is enough")
