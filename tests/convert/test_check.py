@@ -149,3 +149,9 @@ def test_the_command_line_checks_with_its_exit_codes(
     said = json.loads(capsys.readouterr().out)
     assert "layer_fusion_weights has shape (4, 3)" in said["refused"][0]
     assert not (tmp_path / "out").exists()
+
+
+def test_an_output_inside_the_source_is_told(tmp_path: Path) -> None:
+    source = make_folder(tmp_path / "in")
+    (said,) = look(source, source / "out").refused
+    assert "share a folder" in said
