@@ -44,7 +44,7 @@ class RowsTable(Vertical):
             height: 1fr; background: $background; scrollbar-size-vertical: 1;
             scrollbar-size-horizontal: 1;
         }
-        & > Static { height: auto; color: $foreground 60%; }
+        & > Static { height: auto; padding: 0 1; color: $foreground 60%; }
     }
     """
 
@@ -102,9 +102,9 @@ class RowsTable(Vertical):
             shown[-1] = why if wide else "withheld"
         change = compared([row], self._before.rows if self._before else [])
         if self._before and (ratio := change.get(str(row.get("id")))):
-            shown[-1] += (
-                f"  {ratio:.2f}x of {self._before.path.stem}" if wide else f", {ratio:.2f}x"
-            )
+            beside = f"{shown[-1]}  {ratio:.2f}x of {self._before.path.stem}"
+            # A row that was compared has parity: where there is little room that need not be said.
+            shown[-1] = beside if wide else f"{ratio:.2f}x"
         parity = self._colour("error") if why else ""
         self._put(shown, ["", "", "bold", "bold", self._colour("success"), "", "", parity])
 
