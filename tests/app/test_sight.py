@@ -1,4 +1,4 @@
-"""Small terminals: what one must see to go on is in sight on every screen."""
+"""Small terminals, no colours, little motion: what one needs to go on is in sight."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import pytest
 from textual.widgets._footer import FooterKey
 
+from dfly_tui.screens.settings import _NAMES
 from dfly_tui.widgets.keys import Keys
 from tests.app.app_driving import Opener
 
@@ -60,3 +61,25 @@ async def test_a_box_shows_its_text_and_the_way_out(
             await d.wait(lambda w=words: w in " ".join(re.findall(r"[\w:]+", d.shown)))
             await d.pilot.press("escape")
             await d.wait(lambda: d.app.screen is d.app.chat_screen)
+
+
+async def test_reduced_motion_stops_animation_at_once_and_is_kept(open_app: Opener) -> None:
+    async with open_app() as d:
+        assert d.app.animation_level == "full"
+        await d.pilot.press("f9", *["down"] * (len(_NAMES) - 1), "enter")
+        await d.wait(lambda: d.app.animation_level == "none")
+    async with open_app() as d:
+        assert d.app.settings.reduced_motion
+        assert d.app.animation_level == "none"
+
+
+async def test_a_step_can_be_read_without_colour(
+    open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with open_app() as d:
+        await d.ask("hello")
+        await d.answered()
+        # Two accepted, four refused, one not checked, the target's own: a glyph for each.
+        await d.sees("●●○○○○·◆")
+        assert d.app.no_color
