@@ -65,7 +65,8 @@ async def test_a_box_shows_its_text_and_the_way_out(
 
 async def test_reduced_motion_stops_animation_at_once_and_is_kept(open_app: Opener) -> None:
     async with open_app() as d:
-        assert d.app.animation_level == "full"
+        level: str = d.app.animation_level
+        assert level == "full"
         await d.pilot.press("f9", *["down"] * (len(_NAMES) - 1), "enter")
         await d.wait(lambda: d.app.animation_level == "none")
     async with open_app() as d:
