@@ -19,7 +19,16 @@ from dfly_core.records.commands import Convert, Load
 from dfly_core.records.events import Cancelled, Converted, Event, Failed, Progress
 from dfly_tui.engine import Gone
 from dfly_tui.state.checking import OFFICIAL, first_run_words
-from dfly_tui.state.models import find_models, memory_size, misfit, model_roots, on_mac, read_model
+from dfly_tui.state.models import (
+    QWEN3_8B,
+    find_models,
+    made_for_words,
+    memory_size,
+    misfit,
+    model_roots,
+    on_mac,
+    read_model,
+)
 from dfly_tui.state.progress import amount
 from dfly_tui.text import content
 from dfly_tui.widgets.keys import Keys
@@ -246,6 +255,10 @@ class ConvertScreen(Screen[None]):
         drafter = read_model(folder)
         targets = [m for m in find_models(model_roots(self.app.start.data)) if m.kind == "target"]
         fitting = [m for m in targets if drafter is not None and not misfit(m, drafter)]
+        if drafter is not None and not fitting and misfit(QWEN3_8B, drafter):
+            words = f"No target on this machine fits it: it was made for {made_for_words(drafter)}."
+            self._say(f"{words} Bring that model here, then choose both with F6.", "$error")
+            return
         # Without a target here, the default one is downloaded: the engine says how far it is.
         model = str(fitting[0].path) if fitting else None
         self.dismiss(None)
@@ -265,9 +278,6 @@ def report_lines(report: dict[str, Any]) -> list[str]:
         seconds = report.get("seconds")
         took = f" in {seconds:.1f} s" if isinstance(seconds, (int, float)) else ""
         lines.append(f"{amount(size, 'bytes')}, {tensors} tensors, {report.get('dtype', '')}{took}")
-    dropped = report.get("dropped")
-    if dropped:
-        lines.append(f"Left out: {', '.join(map(str, dropped))}")
     lines += [str(note) for note in report.get("notes") or []]
     agreement = report.get("agreement")
     if isinstance(agreement, dict):

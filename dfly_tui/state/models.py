@@ -28,6 +28,13 @@ class Found:
     config: dict[str, Any]
 
 
+# The target that is downloaded where none is named, as far as a drafter must fit it.
+QWEN3_8B = Found(
+    "Qwen3-8B", Path(), "hub", "target", 0,
+    {"hidden_size": 4096, "vocab_size": 151936, "num_hidden_layers": 36},
+)  # fmt: skip
+
+
 def model_roots(data: Path, env: Mapping[str, str] = os.environ) -> list[tuple[str, Path]]:
     """Where models lie, in words and as folders; some may not exist."""
     home = Path(env.get("HOME") or Path.home())
@@ -105,6 +112,14 @@ def load_words(load: Load) -> str:
         return "embedded pair"
     model = "default target" if load.model is None else short_name(load.model)
     return f"{model} + {short_name(load.draft)}" if load.draft else f"{model}, alone"
+
+
+def made_for_words(drafter: Found) -> str:
+    """The target that a drafter asks for, in a few words."""
+    ours = drafter.config
+    hidden = ours.get("target_hidden_size", ours.get("hidden_size"))
+    layers, vocabulary = ours.get("target_num_hidden_layers", "?"), ours.get("vocab_size")
+    return f"{layers} layers, hidden size {hidden}, vocabulary {vocabulary}"
 
 
 def too_large(bytes_needed: int, memory: int | None) -> str:

@@ -69,7 +69,7 @@ class PanelState:
         self.stats = self.stats.add(step)
         self.steps.append(step)
         self.context_used = step.position + len(step.emitted) + (0 if step.index == 0 else 1)
-        if step.index == 0:
+        if step.index == 0 and step.kept:
             self.first_token = step.seconds.total
 
     def end(self, done: Generated) -> None:

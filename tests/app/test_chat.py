@@ -55,6 +55,7 @@ async def test_fault_03_stop_before_the_first_token_is_idle_again(open_app: Open
         await d.pilot.press("escape")
         assert await d.answered() == ""
         assert not d.app.desk.busy
+        assert d.app.panel.first_token is None
         # A question that got no word is not history.
         await d.ask("again")
         assert [m.content for m in d.app.talk.chat.messages(upto=4)] == ["again"]
