@@ -12,9 +12,10 @@ from typing import Any
 import mlx.core as mx
 
 from dfly_core import __version__
-from dfly_core.engine.width import PRIOR_RATE, best_width
+from dfly_core.engine.width import best_width
 from dfly_core.exact.probe import linear_modules
 from dfly_core.exact.selftest import SingleRows
+from dfly_core.model.acceptance import TYPICAL_RATE
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_TARGET, read_config
 from dfly_core.model.locate import EMBEDDED, cached_folder
 from dfly_core.model.machine import backend, machine_facts, model_fingerprint, usable_memory
@@ -271,7 +272,7 @@ def predict(verdict: Verdict) -> list[dict[str, Any]]:
     costs = Costs(plain=verify[0], verify=verify, draft=verdict.cost_draft)
     most = len(verify) - 1
     assumed = (
-        (f"{PRIOR_RATE:.0%} of proposals right at every position", PRIOR_RATE),
+        (f"{TYPICAL_RATE:.0%} of proposals right at every position", TYPICAL_RATE),
         (f"a mean accepted length of {PUBLISHED_MEAN} at block size 8, as published for "
          "Qwen3-8B", rate_of_mean(PUBLISHED_MEAN, 7)),
     )  # fmt: skip

@@ -50,7 +50,9 @@ def generate(
             options.max_tokens,
             pair.target.context_limit - len(ids),
         ),
-        policy=WidthPolicy(pair.widest if context.drafter else 0, options.width, costs),
+        policy=WidthPolicy(
+            pair.widest if context.drafter else 0, options.width, costs, pair.acceptance
+        ),
         pieces=Pieces(pair.decode),
         cancelled=cancelled,
         propose=propose,
@@ -73,6 +75,9 @@ def generate(
     except BaseException:
         context.clear()
         raise
+    finally:
+        if context.drafter is not None and options.width != 0:
+            pair.acceptance = run.policy.acceptance
 
 
 def _decode(run: Run) -> Generator[Step, None, None]:

@@ -9,6 +9,7 @@ import mlx.core as mx
 from dfly_core.engine.coverage import SMALLEST_BYTES, Coverage
 from dfly_core.engine.ranking import Ranking
 from dfly_core.engine.sampling import GREEDY, Chooser
+from dfly_core.model.layout import by_columns
 from dfly_core.model.target import Target
 
 ORDER_EVERY = 16  # tokens between two orders of the ids; each copies the part's rows
@@ -81,7 +82,8 @@ class DraftHead:
         self._rank[order] = places
         # In order of id, so that at a tie the first one wins, as in the whole head.
         self._ids = mx.sort(order[: size or 0])
-        self._part = {name: rows[self._ids] for name, rows in self._whole.items()} if size else {}
+        rows = self._whole.items() if size else ()
+        self._part = {name: by_columns(whole[self._ids]) for name, whole in rows}
 
     def best(self, rows: mx.array, chooser: Chooser = GREEDY, position: int = 0) -> mx.array:
         """Rows (1, R, D) -> the ids (1, R) uint32 to propose from `position` on. Lazy."""

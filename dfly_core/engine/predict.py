@@ -8,11 +8,12 @@ from typing import Any
 
 from dfly_core.engine.cost import TargetSize, bytes_of, draft_bytes
 from dfly_core.engine.coverage import SMALLEST_BYTES, TYPICAL_SHARE
-from dfly_core.engine.width import PRIOR_RATE, best_width
+from dfly_core.engine.width import best_width
+from dfly_core.model.acceptance import TYPICAL_RATE
 from dfly_core.model.config import DrafterConfig
 from dfly_core.records.loaded import Costs
 
-ASSUMED = f"if {PRIOR_RATE:.0%} of proposals are right"
+ASSUMED = f"if {TYPICAL_RATE:.0%} of proposals are right"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def predict(config: DrafterConfig, target: KnownTarget, bits: int) -> Prediction
     else:
         second = alone / (target.bandwidth or alone)
         costs = Costs(second, (second,) * config.block_size, second * read(bits) / alone)
-    products = [PRIOR_RATE**k for k in range(1, config.block_size)]
+    products = [TYPICAL_RATE**k for k in range(1, config.block_size)]
     speedup = max(1.0, best_width(products, costs)[1] * costs.plain)
     known = measured is not None or target.bandwidth is not None
     return Prediction(costs.draft / costs.plain, speedup, speedup / costs.plain if known else None)

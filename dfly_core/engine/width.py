@@ -4,68 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dfly_core.model.acceptance import PRIOR_RATE, Acceptance
 from dfly_core.records.loaded import Costs
 from dfly_core.records.step import Step
 
-PRIOR_RATE, PRIOR_WEIGHT = 0.75, 2.0  # of one proposal being right, before anything was seen
-DECAY = 0.97  # per cycle; about the last 33 cycles count
 TO_PARK = 0.97  # of the plain rate; a little below, so that noise does not flip it
 PROBE_FIRST, PROBE_LAST = 8, 24  # parked steps between two probes
 PROBE_SIZE = 3  # proposals of a probe; all must be right to try again
-
-
-class Acceptance:
-    """Running chance that proposal j is right once all before it were.
-
-    Proposals beyond the verified width are judged too: what the target says next tells.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._reached = [0.0] * most
-        self._right = [0.0] * most
-        self._open: list[tuple[int, int]] = []
-
-    def propose(self, proposals: Sequence[int]) -> None:
-        """These ids are proposed for the tokens that follow; what may never be verified is left."""
-        self._open = list(enumerate(proposals[: len(self._reached)]))
-        self._reached = [n * DECAY for n in self._reached]
-        self._right = [n * DECAY for n in self._right]
-
-    def emit(self, tokens: Sequence[int]) -> None:
-        """The target chose these tokens next."""
-        for token in tokens:
-            if not self._open:
-                return
-            slot, proposal = self._open.pop(0)
-            self._reached[slot] += 1
-            if proposal == token:
-                self._right[slot] += 1
-            else:
-                self._open.clear()
-
-    def forget(self) -> None:
-        """Judge the open proposals no further."""
-        self._open.clear()
-
-    @property
-    def undecided(self) -> bool:
-        """Whether some proposal is still to be judged."""
-        return bool(self._open)
-
-    @property
-    def seen(self) -> tuple[float, float]:
-        """(right, reached) proposals lately."""
-        return sum(self._right), sum(self._reached)
-
-    def products(self) -> list[float]:
-        """s_1..s_most: the chance that the first k proposals are all right."""
-        right, reached = self.seen
-        common = (right + PRIOR_RATE * PRIOR_WEIGHT) / (reached + PRIOR_WEIGHT)
-        out, product = [], 1.0
-        for ok, seen in zip(self._right, self._reached, strict=True):
-            product *= (ok + common * PRIOR_WEIGHT) / (seen + PRIOR_WEIGHT)
-            out.append(product)
-        return out
 
 
 class WidthPolicy:
@@ -74,13 +19,20 @@ class WidthPolicy:
     The best width maximises (1 + s_1 + ... + s_w) / (draft + verify(w+1)). When none beats
     plain decoding it parks: `off` says why. While parked a short draft is made now and then
     and compared with what the target says anyway; when all of it is right, drafting returns.
+    `before` is what was seen in the answer before this one.
     """
 
-    def __init__(self, most: int, fixed: int | None = None, costs: Costs | None = None) -> None:
+    def __init__(
+        self,
+        most: int,
+        fixed: int | None = None,
+        costs: Costs | None = None,
+        before: Acceptance | None = None,
+    ) -> None:
         self._most = most
         self._fixed = fixed
         self._costs = costs
-        self.acceptance = Acceptance(most)
+        self.acceptance = before.carried(most) if before else Acceptance(most)
         self.off: str | None = "width 0 was asked for" if fixed == 0 else None
         self._hopeless = fixed == 0 or most == 0
         self._interval = PROBE_FIRST

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from dfly_core.engine.calibrate import measure_costs
-from dfly_core.engine.width import PRIOR_RATE, best_width
+from dfly_core.engine.width import best_width
 from dfly_core.exact.findings import Findings, Level
 from dfly_core.exact.probe import KINDS
 from dfly_core.exact.selftest import build_routes, self_test
+from dfly_core.model.acceptance import TYPICAL_RATE
 from dfly_core.model.machine import cache_folder, digest, machine_fingerprint, model_fingerprint
 from dfly_core.model.pair import Pair
 from dfly_core.model.routes import BOUNDS, Routes
@@ -105,7 +106,7 @@ def _exact_width(findings: Findings) -> int:
 
 def _share_kept(exact: tuple[float, ...], native: tuple[float, ...], draft: float | None) -> float:
     """Throughput of exact over native at their best widths, if 3 of 4 proposals are right."""
-    products = [PRIOR_RATE**k for k in range(1, len(native))]
+    products = [TYPICAL_RATE**k for k in range(1, len(native))]
     plain = native[0]
 
     def rate(verify: tuple[float, ...]) -> float:

@@ -13,6 +13,7 @@ import mlx.nn as nn
 from mlx.utils import tree_reduce
 from mlx_lm.utils import load_model
 
+from dfly_core.model.acceptance import Acceptance
 from dfly_core.model.config import (
     DEFAULT_TARGET,
     DrafterConfig,
@@ -25,6 +26,7 @@ from dfly_core.model.config import (
 )
 from dfly_core.model.drafter import Drafter, split_correction
 from dfly_core.model.headers import DAMAGE, Header, check_kinds, read_headers
+from dfly_core.model.layout import lay_out, on_cpu
 from dfly_core.model.locate import EMBEDDED, locate
 from dfly_core.model.prompt import Tokenizer, byte_ids, load_tokenizer, stop_ids
 from dfly_core.model.routes import Routes
@@ -43,7 +45,8 @@ class Pair:
 
     `routes` and `verdict` come from the self-test (`dfly_core.exact`): without them blocks
     run as mlx-lm runs them and nothing is known about their bits. `distrust` makes the next
-    load test again; `until_audit` counts the tokens until a block is re-checked.
+    load test again; `until_audit` counts the tokens until a block is re-checked;
+    `acceptance` is what the last answer that drafted saw.
     """
 
     target: Target
@@ -57,6 +60,7 @@ class Pair:
     verdict: Verdict | None = None
     distrust: Callable[[], None] = lambda: None
     until_audit: int | None = None
+    acceptance: Acceptance | None = None
     byte_ids: frozenset[int] = frozenset()
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -238,8 +242,9 @@ def load_target(folder: Path, taps: tuple[int, ...]) -> Target:
     except DAMAGE as error:
         said = one_line(f"{type(error).__name__}: {error}", 200)
         raise Refused(f"{folder} can't be loaded ({said})", "download the model again") from error
-    if mx.default_device() == mx.Device(mx.cpu):
+    if on_cpu():
         model.set_dtype(mx.float32)
+    lay_out(model)
     target = Target(model, config, taps)
     mx.eval(model.parameters())
     return target
@@ -283,6 +288,7 @@ def build_drafter(
     drafter.set_dtype(dtype)
     if stored is None and bits is not None:
         nn.quantize(drafter, group_size=GROUP, bits=bits, class_predicate=_can_quantize)
+    lay_out(drafter)
     # The shares of the taps are made in float32 whatever the rest is.
     drafter.layer_fusion_weights = drafter.layer_fusion_weights.astype(mx.float32)
     mx.eval(drafter.parameters())

@@ -19,6 +19,7 @@ from dfly_core.engine.context import Context
 from dfly_core.engine.propose import Draft, propose
 from dfly_core.model.config import drafter_config
 from dfly_core.model.drafter import Drafter
+from dfly_core.model.layout import lay_out
 from dfly_core.model.pair import Pair, describe
 from dfly_core.model.target import Target
 from dfly_core.records.commands import Load
@@ -38,6 +39,8 @@ def build(vocabulary: int, hidden: int) -> Pair:
     )  # fmt: skip
     drafter = Drafter(drafter_config(config))
     randomize(drafter, 2)
+    lay_out(target.model)
+    lay_out(drafter)
     info = describe(Load("made", "made"), target, drafter)
     here = Path()
     return Pair(target, drafter, TinyTokenizer(), frozenset(), info, here, here)

@@ -30,6 +30,7 @@ from dfly_core.engine.generate import generate
 from dfly_core.engine.propose import Draft, propose
 from dfly_core.model.config import drafter_config
 from dfly_core.model.drafter import Drafter
+from dfly_core.model.layout import lay_out
 from dfly_core.model.pair import Pair, describe
 from dfly_core.records.commands import GenerateOptions, Load
 from dfly_core.records.loaded import Costs
@@ -65,6 +66,8 @@ def build(hidden: int, vocabulary: int) -> Pair:
     drafter = Drafter(config)
     randomize(drafter, 2)
     mx.eval(target.model.parameters())
+    lay_out(target.model)
+    lay_out(drafter)
     info = describe(Load("made", "made"), target, drafter)
     return Pair(target, drafter, TinyTokenizer(), frozenset(), info, Path(), Path())
 
