@@ -13,9 +13,9 @@ from dfly_core.engine.propose import propose
 from dfly_core.model.pair import Pair
 from dfly_core.records.loaded import Costs
 
-ROUNDS = 5
+ROUNDS, QUICK_ROUNDS = 5, 20
 ROWS = 48  # of context; costs grow with it, their ratios hardly
-ENOUGH = 2.0  # seconds; a large model gets fewer rounds
+QUICK, ENOUGH = 0.5, 2.0  # seconds: a small model gets more rounds, a large one fewer
 
 
 def measure_costs(pair: Pair) -> Costs | None:
@@ -42,12 +42,13 @@ def measure_costs(pair: Pair) -> Costs | None:
     for job in jobs:
         job()  # the first run compiles and allocates
     begun = time.perf_counter()
-    for _ in range(ROUNDS):
+    for number in range(QUICK_ROUNDS):
         for job, found in zip(jobs, times, strict=True):
             start = time.perf_counter()
             job()
             found.append(time.perf_counter() - start)
-        if time.perf_counter() - begun > ENOUGH:
+        spent = time.perf_counter() - begun
+        if spent > ENOUGH or (spent > QUICK and number + 1 >= ROUNDS):
             break
     # The least of a few rounds: what else runs here can only add to a cost, and a policy that
     # was told of such an addition would park for the rest of the session.
