@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from dfly_core.records.commands import Load
 from dfly_tui.app import DflyApp, Start
@@ -118,5 +119,6 @@ async def test_fault_17_a_full_disk_refuses_export_and_settings_in_one_line(
         await d.ask("first")
         await d.answered()
         await d.ask("/export")
-        await d.pilot.press("ctrl+u", *str(full), "enter")
+        d.app.screen.query_one(Input).value = str(full)
+        await d.pilot.press("enter")
         await d.sees("No space left on device")

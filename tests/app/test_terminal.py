@@ -66,6 +66,7 @@ def cooked(child: pexpect.spawn) -> bool:
 
 
 @needs_tmux
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
 def test_fault_19_ctrl_q_leaves_within_a_second_saved_and_no_orphan(
     tmp_path: Path, state: State
