@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -57,12 +56,6 @@ def engines(home: Path) -> list[int]:
             if scripted and f"HOME={home}".encode() in env.split(b"\0"):
                 found.append(int(entry.name))
     return found
-
-
-def cooked(child: pexpect.spawn) -> bool:
-    """Whether the terminal echoes and edits lines again."""
-    flags = termios.tcgetattr(child.child_fd)[3]
-    return bool(flags & termios.ECHO) and bool(flags & termios.ICANON)
 
 
 @needs_tmux
