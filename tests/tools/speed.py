@@ -120,15 +120,19 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
     prompt = [(17 * i) % 90 for i in range(prompt_length)]
     alone = decode(pair, prompt, count + BLOCK, None, None)
     truth = [token.id for step in alone for token in step.emitted]
-    scripts: dict[str, Propose | None] = {
-        "target alone": None,
-        "oracle, 80 % right": paid(half(truth, prompt_length, share=0.8)),
-        "hostile, none right": paid(wrong(truth, prompt_length)),
-    }
-    found = {name: Measured([], []) for name in scripts}
+
+    def scripts(seed: int) -> dict[str, Propose | None]:
+        return {
+            "target alone": None,
+            "oracle, 80 % right": paid(half(truth, prompt_length, seed, 0.8)),
+            "hostile, none right": paid(wrong(truth, prompt_length)),
+        }
+
+    found = {name: Measured([], []) for name in scripts(0)}
     parts = Parts(pair, prompt)
-    for _ in range(rounds):
-        for name, script in scripts.items():
+    for number in range(rounds):
+        for name, script in scripts(number).items():
+            pair.acceptance = None  # each way starts from nothing, as a first answer does
             steps = decode(pair, prompt, count, script, costs if script else None)
             if [t.id for s in steps for t in s.emitted] != truth[:count]:
                 raise SystemExit(f"{name}: the ids differ from the target's own")
