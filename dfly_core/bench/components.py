@@ -19,9 +19,9 @@ from dfly_core.records.stats import Stats
 
 ROUNDS = 7
 NOTE = (
-    "seconds, medians; each part alone, from its launch to its result, the making of its graph "
-    "left out; ideal is draft + verify + commit one after another with nothing between, and "
-    "host is what a cycle takes beyond them"
+    "seconds, medians; each part alone, from the making of its graph to its result; ideal is "
+    "draft + verify + commit one after another with nothing between (a cycle makes one graph "
+    "while the device runs another, so it may beat that), host is what a cycle takes beyond them"
 )
 
 Cancelled = Callable[[], bool]
@@ -29,7 +29,7 @@ Part = Callable[[], Any]
 
 
 class Parts:
-    """Times the parts of a cycle after a prompt; a part is a graph that is made, then run."""
+    """Times the parts of a cycle after a prompt."""
 
     def __init__(self, pair: Pair, prompt: Sequence[int]) -> None:
         assert pair.drafter is not None
@@ -53,9 +53,8 @@ class Parts:
         return {name: statistics.median(found) for name, found in self._times.items()}
 
     def _run(self, part: Part) -> float:
-        graph = part()
         start = time.perf_counter()
-        mx.eval(graph)
+        mx.eval(part())
         seconds = time.perf_counter() - start
         self.context.settle()
         for store in self.context.draft_cache:
