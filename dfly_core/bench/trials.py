@@ -46,7 +46,23 @@ def run_trial(
 
     The baseline is the target alone, one token at a time, each launched before the one
     before it is read. Its peak memory leaves out the drafter, which lies there unused.
+    Nothing of the answers before it is known, neither caches nor acceptance.
     """
+    chat, pair.acceptance = pair.acceptance, None
+    try:
+        return _run_trial(pair, ids, max_tokens, draft, costs, cancelled)
+    finally:
+        pair.acceptance = chat
+
+
+def _run_trial(
+    pair: Pair,
+    ids: Sequence[int],
+    max_tokens: int,
+    draft: bool,
+    costs: Costs | None,
+    cancelled: Cancelled,
+) -> Run:
     mx.clear_cache()
     mx.reset_peak_memory()
     context = Context(pair, draft=draft)

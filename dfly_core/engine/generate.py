@@ -105,10 +105,11 @@ def check_request(context: Context, ids: Sequence[int], options: GenerateOptions
     vocabulary = context.pair.info.vocab_size
     if not ids:
         raise Usage("the prompt is empty", "write something")
-    if max(ids) >= vocabulary:
+    if min(ids) < 0 or max(ids) >= vocabulary:
         # MLX would read beyond the embedding without a word.
+        beyond = min(ids) if min(ids) < 0 else max(ids)
         raise Refused(
-            f"the tokenizer made id {max(ids)}, the target's vocabulary has {vocabulary}",
+            f"the tokenizer made id {beyond}, the target's vocabulary has {vocabulary}",
             "take tokenizer and weights of one model",
         )
     if len(ids) >= limit:

@@ -83,7 +83,9 @@ class DraftHead:
         # In order of id, so that at a tie the first one wins, as in the whole head.
         self._ids = mx.sort(order[: size or 0])
         rows = self._whole.items() if size else ()
-        self._part = {name: by_columns(whole[self._ids]) for name, whole in rows}
+        self._part = {name: whole[self._ids] for name, whole in rows}
+        if self._part and "scales" not in self._part:  # packed weights are read as they lie
+            self._part["weight"] = by_columns(self._part["weight"])
 
     def best(self, rows: mx.array, chooser: Chooser = GREEDY, position: int = 0) -> mx.array:
         """Rows (1, R, D) -> the ids (1, R) uint32 to propose from `position` on. Lazy."""

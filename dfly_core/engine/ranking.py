@@ -16,7 +16,7 @@ import mlx.core as mx
 PRIOR = 3.0  # tokens that the order of the ids itself counts for
 PRIOR_FLAT = 200.0  # the first ids of a byte-pair vocabulary are about equally frequent
 DECAY = 0.999  # per token: another topic takes over within about a thousand
-ALWAYS = 1e6
+MOST_READ = 32768  # ids kept until the next order; while nothing is drafted none is made
 
 
 class Ranking:
@@ -28,17 +28,19 @@ class Ranking:
         self._score = PRIOR * prior / prior.sum()
         kept = [i for i in always if 0 <= i < vocabulary]
         if kept:
-            self._score = self._score.at[mx.array(kept)].add(ALWAYS)
+            self._score = self._score.at[mx.array(kept)].add(mx.inf)
         self._read: list[int] = []
 
     def read(self, tokens: Sequence[int]) -> None:
         """These ids were committed, prompt or answer; counted at the next `order`."""
         self._read += tokens
+        del self._read[:-MOST_READ]
 
     def saw(self, logits: mx.array) -> None:
         """Logits (R, V) of the target for positions that were committed. Launched, not awaited."""
         likely = mx.softmax(logits.astype(mx.float32), axis=-1)
-        self._score = self._score + likely.sum(axis=0)
+        # A row with an infinite logit has no distribution; it must not spoil the others.
+        self._score = self._score + mx.nan_to_num(likely).sum(axis=0)
         mx.async_eval(self._score)  # or the graph would hold every cycle's logits
 
     def order(self) -> mx.array:

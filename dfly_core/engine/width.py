@@ -10,6 +10,7 @@ from dfly_core.records.step import Step
 
 TO_PARK = 0.97  # of the plain rate; a little below, so that noise does not flip it
 PROBE_FIRST, PROBE_LAST = 8, 24  # parked steps between two probes
+PROBE_SOON = 2  # and before the first of an answer
 PROBE_SIZE = 3  # proposals of a probe; all must be right to try again
 
 
@@ -40,6 +41,8 @@ class WidthPolicy:
         self._probe_size, self._right_before = 0, 0.0
         if fixed is None and costs is not None and most > 0:
             self._reconsider()
+            # What parks an answer before it began was another text: this one is tried soon.
+            self._since_probe = PROBE_FIRST - PROBE_SOON
 
     def width(self, room: int) -> int:
         """Proposals to verify in the next cycle, at most `room`; 0 means decode plainly."""

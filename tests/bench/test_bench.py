@@ -18,6 +18,7 @@ from dfly_core.model.pair import Pair
 from dfly_core.records.commands import Bench
 from dfly_core.records.errors import Refused, TooLong, Unavailable, Usage
 from dfly_core.records.events import Benchmarked, Progress, Rowed
+from dfly_core.records.loaded import Costs
 from tests.exact.hostile import near_tie_pair, spoil_linear
 from tests.tiny import alone, make_pair
 
@@ -249,3 +250,12 @@ def test_components_name_every_part_and_the_ideal(job: Bench) -> None:
     assert parts["cycle_seconds"] > 0
     assert parts["ideal_tps"] > 0
     assert parts["achieved_tps"] > 0
+
+
+def test_a_trial_knows_nothing_of_what_was_answered_before() -> None:
+    pair = make_pair(3, max_position_embeddings=600)
+    costs = Costs(plain=1.0, verify=(1.0, 1.1, 1.2, 1.3, 1.35, 1.4), draft=0.8)
+    runs = [run_trial(pair, [5, 6, 7], 100, True, costs, lambda: False).trial for _ in range(3)]
+    assert len({(run.cycles, run.parked_steps) for run in runs}) == 1
+    assert runs[0].cycles > 0
+    assert pair.acceptance is None

@@ -93,6 +93,7 @@ def test_a_stream_that_is_dropped_at_any_step_keeps_what_was_read(
         assert answer(context, PROMPT, OPTIONS).ids == cold.ids
 
 
-def test_an_id_beyond_the_vocabulary_is_refused_and_not_looked_up(pair: Pair) -> None:
-    with pytest.raises(Refused, match=f"made id {VOCAB}, the target's vocabulary has {VOCAB}"):
-        answer(Context(pair), [5, VOCAB, 3], OPTIONS)
+@pytest.mark.parametrize("beyond", [VOCAB, -1, -5000])
+def test_an_id_beyond_the_vocabulary_is_refused_and_not_looked_up(pair: Pair, beyond: int) -> None:
+    with pytest.raises(Refused, match=f"made id {beyond}, the target's vocabulary has {VOCAB}"):
+        answer(Context(pair), [5, beyond, 3], OPTIONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -132,6 +133,29 @@ def test_what_was_read_counts_and_fades() -> None:
     assert set(found[:2]) == {5, 6}  # type: ignore[index]
     assert found.index(VOCAB - 8) < 3, "seen as often, but later, than the other"  # type: ignore[union-attr]
     assert VOCAB - 9 not in found[:3]  # type: ignore[index]
+
+
+def test_stop_ids_stay_and_a_logit_of_infinity_spoils_nothing() -> None:
+    ranking = Ranking(VOCAB, [VOCAB - 1])
+    logits = mx.zeros((2, VOCAB))
+    logits[0, 5] = mx.inf
+    logits[1, VOCAB - 7] = 14.0
+    ranking.saw(logits)
+    ranking.read(list(range(30000)))
+    found: list[int] = ranking.order().tolist()  # type: ignore[assignment]
+    assert found[0] == VOCAB - 1
+    assert sorted(found) == list(range(VOCAB))
+    ranking.read([7000] * 3)
+    assert ranking.order()[1].item() == 7000
+
+
+def test_a_part_of_a_packed_head_lies_as_the_head_does(target: Target) -> None:
+    head = easy(target, [])
+    head.prepare()
+    columns = "scales" not in head._part
+    assert ("scales" in target.head_module) is not columns
+    for part in head._part.values():
+        assert memoryview(cast(Any, part)).c_contiguous is not columns
 
 
 def test_common_text_is_drafted_from_the_smallest_part() -> None:

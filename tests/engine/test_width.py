@@ -245,6 +245,16 @@ def test_the_next_answer_starts_from_what_the_last_one_saw(pair: Pair, truth: li
         assert found.ids == truth[:COUNT]
 
 
+def test_a_short_answer_after_a_bad_one_is_tried_soon(pair: Pair, truth: list[int]) -> None:
+    for _ in range(2):
+        answer(Context(pair), PROMPT, OPTIONS, wrong(truth, len(PROMPT)), costs=TIGHT)
+    short = replace(OPTIONS, max_tokens=16)
+    found = answer(Context(pair), PROMPT, short, oracle(truth, len(PROMPT)), costs=TIGHT)
+    assert not found.steps[1].is_cycle
+    assert sum(step.is_cycle for step in found.steps) >= 1
+    assert found.ids == truth[:16]
+
+
 def test_an_answer_without_drafting_leaves_what_was_seen(pair: Pair, truth: list[int]) -> None:
     answer(Context(pair), PROMPT, OPTIONS, oracle(truth, len(PROMPT)), costs=CHEAP)
     seen = pair.acceptance

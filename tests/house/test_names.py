@@ -54,7 +54,9 @@ def classes() -> list[tuple[str, ast.ClassDef, type]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "node", "base"), classes(), ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("name", "node", "base"), classes(), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_no_private_name_of_ours_is_one_of_textuals(
     name: str, node: ast.ClassDef, base: type
 ) -> None:
