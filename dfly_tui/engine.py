@@ -14,11 +14,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from dfly_core import records
 from dfly_core.records.commands import Cancel, Close, Command
 from dfly_core.records.events import Event
 from dfly_core.records.wire import WireError, decode, encode
 
-WORKER = (sys.executable, "-m", "dfly_core.worker")
+# Not by -m, which would let the files of the user's folder stand in for Python's modules and
+# for the engine: nothing is imported from there, and the engine is the one this app came with.
+# From 3.11 on Python keeps that folder out itself (3.13 imports modules before the first line).
+_STARTED = (
+    "import sys; sys.path[:] = [sys.argv[1], *filter(None, sys.path)]; import dfly_core; "
+    "del sys.path[0]; from dfly_core.worker import main; main()"
+)
+WORKER = (
+    sys.executable,
+    *(("-P",) if sys.version_info >= (3, 11) else ()),
+    "-c",
+    _STARTED,
+    str(Path(records.__file__).absolute().parents[2]),
+)
 _PATIENCE = 0.4  # seconds between asking the process to end and ending it
 
 
