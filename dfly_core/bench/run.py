@@ -13,7 +13,7 @@ from dfly_core.bench.baseline import check_baseline
 from dfly_core.bench.components import measure_components
 from dfly_core.bench.diagnose import diagnose
 from dfly_core.bench.prompts import Prompt, read_prompts
-from dfly_core.bench.store import finished_rows, write_report
+from dfly_core.bench.store import finished_rows, unnamed_report, write_report
 from dfly_core.bench.trials import Cancelled, Run, compared, run_trial
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import check_request
@@ -41,10 +41,10 @@ def benchmark(
         raise Usage("a benchmark needs a drafter, and there is none", "name one with --draft")
     if job.trials < 1 or job.max_tokens < 1:
         raise Usage(f"{job.trials} trials of {job.max_tokens} tokens", "give 1 or more of both")
-    path = Path(job.output)
     prompts = read_prompts(Path(job.prompts) if job.prompts else None)
     ids = _prompt_ids(pair, prompts)
     report = fresh_report(job, pair, costs, prompts)
+    path = unnamed_report(report) if job.output is None else Path(job.output)
     kept = finished_rows(path, report)
     report = replace(report, results=tuple(kept[p.id] for p in prompts if p.id in kept))
     write_report(path, report)

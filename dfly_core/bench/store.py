@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -44,20 +45,10 @@ def finished_rows(path: Path, fresh: Report) -> dict[str, dict[str, Any]]:
     A finished report is simply replaced; raises Refused where an unfinished one of other
     settings, or a file that is no report, would be lost.
     """
-    try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    found = _read(path)
+    if found is None or found.get("finished"):
         return {}
-    except (OSError, ValueError) as error:
-        raise Refused(
-            f"{path} is there and is no benchmark report", "name another --output"
-        ) from error
-    if not isinstance(found, dict) or "schema_version" not in found or "results" not in found:
-        raise Refused(f"{path} is there and is no benchmark report", "name another --output")
-    if found.get("finished"):
-        return {}
-    wanted = json.loads(json.dumps(asdict(fresh)))
-    other = _first_difference(found, wanted)
+    other = _first_difference(found, fresh)
     if other is not None:
         raise Refused(
             f"{path} holds an unfinished benchmark with another {other}",
@@ -66,7 +57,40 @@ def finished_rows(path: Path, fresh: Report) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in found["results"]}
 
 
-def _first_difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+def unnamed_report(fresh: Report) -> Path:
+    """Where a report goes that was given no name: nothing that is there is lost.
+
+    The first of benchmark.json, benchmark-2.json, ... that is not there, or that an interrupted
+    run with the same settings left.
+    """
+    for number in itertools.count(1):
+        path = Path(f"benchmark-{number}.json" if number > 1 else "benchmark.json")
+        if not os.path.lexists(path):
+            break
+        with suppress(Refused):
+            found = _read(path)
+            if found and not found.get("finished") and _first_difference(found, fresh) is None:
+                break
+    return path
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The report that is there, None where nothing is; raises Refused for anything else."""
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise Refused(
+            f"{path} is there and is no benchmark report", "name another --output"
+        ) from error
+    if not isinstance(found, dict) or "schema_version" not in found or "results" not in found:
+        raise Refused(f"{path} is there and is no benchmark report", "name another --output")
+    return found
+
+
+def _first_difference(found: Mapping[str, Any], fresh: Report) -> str | None:
+    wanted = json.loads(json.dumps(asdict(fresh)))
     for name in SETTINGS:
         if found.get(name) != wanted[name]:
             return name.replace("_", " ")

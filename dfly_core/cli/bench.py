@@ -38,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-tokens", type=count, default=128, metavar="N", help="per answer (128)"
     )
     parser.add_argument(
-        "--output", default="benchmark.json", metavar="FILE",
-        help="the report, written after every row; an interrupted run is taken up again",
+        "--output", metavar="FILE",
+        help="the report, written after every row; an interrupted run is taken up again "
+        "(benchmark.json, or benchmark-2.json and so on where that is taken)",
     )  # fmt: skip
     parser.add_argument("--markdown", metavar="FILE", help="write the report as a page, too")
     parser.add_argument("--components", action="store_true", help="time the parts of a cycle")

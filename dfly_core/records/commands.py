@@ -83,9 +83,12 @@ class Convert:
 
 @dataclass(frozen=True)
 class Bench:
-    """Measure parity and speed over a prompt set; `prompts` None means our own 24."""
+    """Measure parity and speed over a prompt set; `prompts` None means our own 24.
 
-    output: str
+    `output` None means benchmark.json, or the next benchmark-N.json where that is taken.
+    """
+
+    output: str | None = None
     model: str | None = None
     draft: str | None = None
     prompts: str | None = None

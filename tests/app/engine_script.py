@@ -390,8 +390,8 @@ class Script:
             hardware, {}, {},
             {"words": "exactly", "mode": body.verify}, {}, {}, "now", results=tuple(kept),
         )  # fmt: skip
-        Path(body.output).write_text(json.dumps(asdict(report)))
-        self.say(job, Benchmarked(body.output, rows, 0, 4 - rows))
+        Path(body.output or "benchmark.json").write_text(json.dumps(asdict(report)))
+        self.say(job, Benchmarked(body.output or "benchmark.json", rows, 0, 4 - rows))
 
 
 def bench_row(number: int) -> dict[str, Any]:

@@ -51,13 +51,18 @@ def bench(job: Bench, pair: Pair, cancelled: Callable[[], bool] = never) -> Benc
     return last
 
 
+def output_of(job: Bench) -> Path:
+    assert job.output is not None
+    return Path(job.output)
+
+
 def report_of(job: Bench) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(job.output).read_text())
+    found: dict[str, Any] = json.loads(output_of(job).read_text())
     return found
 
 
 def test_the_report_says_what_was_measured_on_what(job: Bench) -> None:
-    assert bench(job, make_pair()) == Benchmarked(job.output, 3, 0, 0)
+    assert bench(job, make_pair()) == Benchmarked(str(output_of(job)), 3, 0, 0)
     report = report_of(job)
     for name in ("schema_version", "model", "draft", "trials", "max_tokens", "results"):
         assert report[name]
@@ -193,10 +198,10 @@ def test_rows_of_other_settings_are_neither_mixed_in_nor_lost(job: Bench) -> Non
         bench(replace(job, max_tokens=5), pair)
     with pytest.raises(Refused, match="another verify mode"):
         bench(replace(job, verify="fast"), pair)
-    Path(job.output).write_text("my notes")
+    output_of(job).write_text("my notes")
     with pytest.raises(Refused, match="no benchmark report"):
         bench(job, pair)
-    assert Path(job.output).read_text() == "my notes"
+    assert output_of(job).read_text() == "my notes"
 
 
 def test_a_finished_report_is_replaced(job: Bench) -> None:
@@ -206,10 +211,28 @@ def test_a_finished_report_is_replaced(job: Bench) -> None:
     assert report_of(job)["max_tokens"] == 5
 
 
+def test_without_a_name_no_report_is_lost(
+    job: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pair, unnamed = make_pair(), replace(job, output=None)
+    assert bench(unnamed, pair).path == "benchmark.json"
+    before = Path("benchmark.json").read_bytes()
+    Path("benchmark-2.json").write_text("my notes")
+    Path("benchmark-3.json").symlink_to("nowhere")
+    assert bench(unnamed, pair, lambda: True).path == "benchmark-4.json"
+    # Of other settings: another run, and the interrupted one waits for its own.
+    assert bench(replace(unnamed, max_tokens=5), pair).path == "benchmark-5.json"
+    assert bench(unnamed, pair) == Benchmarked("benchmark-4.json", 3, 0, 0)
+    assert bench(unnamed, pair).path == "benchmark-6.json"
+    assert Path("benchmark.json").read_bytes() == before
+    assert Path("benchmark-2.json").read_text() == "my notes"
+
+
 def test_a_report_is_never_half_written(job: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = make_pair()
     bench(job, pair)
-    before = Path(job.output).read_bytes()
+    before = output_of(job).read_bytes()
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -217,9 +240,9 @@ def test_a_report_is_never_half_written(job: Bench, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(Unavailable, match="No space left"):
         bench(job, pair)
-    assert Path(job.output).read_bytes() == before
-    assert [p.name for p in Path(job.output).parent.iterdir()].count("out.json") == 1
-    assert not list(Path(job.output).parent.glob(".out*"))
+    assert output_of(job).read_bytes() == before
+    assert [p.name for p in output_of(job).parent.iterdir()].count("out.json") == 1
+    assert not list(output_of(job).parent.glob(".out*"))
 
 
 def test_a_prompt_that_does_not_fit_is_named_before_anything_runs(
@@ -229,7 +252,7 @@ def test_a_prompt_that_does_not_fit_is_named_before_anything_runs(
     path.write_text(json.dumps({"id": "long", "prompt": "x" * 400}))
     with pytest.raises(TooLong, match="prompt long: the conversation has"):
         bench(replace(job, prompts=str(path)), make_pair())
-    assert not Path(job.output).exists()
+    assert not output_of(job).exists()
 
 
 def test_what_can_not_be_benchmarked_is_refused(job: Bench) -> None:

@@ -45,6 +45,17 @@ def test_it_prints_the_path_writes_the_report_and_shows_the_table(
     assert "| x |" in page.read_text()
 
 
+def test_without_output_the_last_line_names_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prompts = str(two_prompts(tmp_path))
+    for name in ("benchmark.json", "benchmark-2.json"):
+        assert main(["bench", "--prompts", prompts, *PROMPTS]) == 0
+        assert capsys.readouterr().out == f"report: {name}\n"
+        assert json.loads(Path(name).read_text())["finished"] is True
+
+
 def test_a_withheld_row_makes_the_exit_code_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
