@@ -159,6 +159,10 @@ class DflyApp(ScreenActions):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.leave, 128 + number)
 
+    def on_unmount(self) -> None:
+        """However the screen ends, other windows may have the chat."""
+        self.talk.store.release()
+
     def begin(self) -> None:
         """The chat is on screen: start the engine if it is not running yet, load, tick."""
         if self.start.resume is not None:

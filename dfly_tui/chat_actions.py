@@ -11,13 +11,14 @@ from textual.app import App
 from dfly_core.records.commands import GenerateOptions
 from dfly_tui.clipboard import copy_with, tool
 from dfly_tui.state.conversation import Conversation, as_markdown, code_blocks
+from dfly_tui.state.store import TAKEN
+from dfly_tui.talk import COPY, Talk
 
 if TYPE_CHECKING:
     from dfly_tui.app import Start
     from dfly_tui.desk import Desk
     from dfly_tui.screens.chat import ChatScreen
     from dfly_tui.state.settings import Settings
-    from dfly_tui.talk import Talk
 
 
 class ChatActions(App[int]):
@@ -91,7 +92,8 @@ class ChatActions(App[int]):
     def open_chat(self, number: int) -> None:
         """Open a conversation from disk."""
         try:
-            self.talk.open(self.talk.store.load(number))
+            if self.talk.resume(number):
+                self.chat_screen.trouble(COPY)
         except OSError as error:
             self.chat_screen.trouble(f"Chat {number} cannot be opened: {error.strerror or error}")
 
@@ -107,6 +109,9 @@ class ChatActions(App[int]):
 
     def rename_chat(self, number: int, title: str) -> None:
         """Give a chat a title; an empty one goes back to its first words."""
+        if self.talk.store.taken(number):
+            self.say_line(f"Not renamed: {TAKEN}", serious=True)
+            return
         chat = self.talk.chat if number == self.talk.chat.number else Conversation(number)
         chat.title = title.strip()
         record = {"did": "title", "title": chat.title}

@@ -99,13 +99,13 @@ def _plain(args: argparse.Namespace, worker: Sequence[str], data: Path, number: 
 
     settings, _ = load_settings(data / "settings.json")
     chat = Conversation(system=settings.system)
-    if number is not None:
-        chat = Store(data / "chats").load(number)
     options = settings.options
     load = _load(args) or Load(settings.model, settings.draft, settings.no_draft)
     engine = Engine(data / "engine.log", worker)
     plain = Plain(engine, load, options, data / "chats", chat)
     try:
+        if number is not None:
+            plain.resume(number)
         return plain.run(args.prompt)
     except OSError as error:
         sys.stderr.write(f"dfly-tui: {error}\n")

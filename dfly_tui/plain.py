@@ -15,7 +15,7 @@ from dfly_tui.state.conversation import Conversation, foot_words
 from dfly_tui.state.models import pair_words
 from dfly_tui.state.panel import PanelState
 from dfly_tui.state.store import Store
-from dfly_tui.talk import Talk
+from dfly_tui.talk import COPY, Talk
 
 _WORDS = "/again answers again, /new begins another chat, /quit leaves; ctrl+c stops an answer"
 
@@ -33,6 +33,11 @@ class Plain:
         self._load, self._options = load, options
         self._code = 0
         self._unread = False
+
+    def resume(self, number: int) -> None:
+        """Go on with a chat from disk; raises OSError if it cannot be read."""
+        if self.talk.resume(number):
+            self._note(f"dfly-tui: {COPY}")
 
     def run(self, prompt: str) -> int:
         """Load, then answer until there is nothing more to ask; returns the exit code."""
@@ -57,7 +62,7 @@ class Plain:
 
     def _command(self, line: str) -> None:
         if line == "/new":
-            self.talk.chat = Conversation()
+            self.talk.open(Conversation())
             self._note("A new chat")
         elif line == "/again":
             if self.talk.again(self._options):

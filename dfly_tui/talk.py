@@ -16,6 +16,7 @@ from dfly_tui.state.conversation import Conversation, Run, Turn
 from dfly_tui.state.panel import PanelState
 from dfly_tui.state.store import Store
 
+COPY = "this chat is open in another window: this is a copy"
 _SAVE_EVERY = 1.0  # seconds: at most this much of an answer is lost in a crash
 
 
@@ -59,10 +60,26 @@ class Talk:
 
     def open(self, chat: Conversation) -> None:
         """Show another conversation."""
+        if not chat.number:
+            self.store.release()
         self.chat, self._stored = chat, True
         self.panel.begin()
         self.panel.context_used = 0
         self.view.replaced()
+
+    def resume(self, number: int) -> bool:
+        """Show a chat from disk, or a copy of it if another window has it; whether it is a copy.
+
+        Raises OSError if it cannot be read.
+        """
+        mine = self.store.hold(number)
+        chat = self.store.load(number)
+        if not mine:
+            chat.number, chat.title = 0, f"{chat.shown_title} (copy)"
+        self.open(chat)
+        if not mine:
+            self.write(lambda: self.store.create(chat))
+        return not mine
 
     def ask(self, text: str, options: GenerateOptions) -> bool:
         """Say `text` and have it answered; False when the engine is not free."""
@@ -154,6 +171,7 @@ class Talk:
         """Keep what there is; the app ends."""
         if self.answer is not None:
             self._end("stopped", self.panel.stats)
+        self.store.release()
 
     def _grow(self, steps: list[Step]) -> None:
         answer, before = self.answer, len(self.answer.text) if self.answer else 0

@@ -8,6 +8,7 @@ cut line is left out; an answer without an end was stopped.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dfly_tui.state.conversation import Conversation, Run, Turn
+from dfly_tui.state.lock import Lock, lock
+
+TAKEN = "it is open in another window"
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,14 @@ class Summary:
 
 
 class Store:
-    """The folder of chats. Every method that writes may raise OSError: the caller says so."""
+    """The folder of chats. Every method that writes may raise OSError: the caller says so.
+
+    One chat at a time is held: no other window writes to it meanwhile.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._held: tuple[int, Lock] | None = None
 
     def path(self, number: int) -> Path:
         """The file of one chat; names come from a counter, never from text."""
@@ -49,7 +57,8 @@ class Store:
             # Two windows may begin a chat at once: the file itself is the lock.
             with contextlib.suppress(FileExistsError):
                 self.path(number).touch(exist_ok=False, mode=0o600)
-                break
+                if self.hold(number):
+                    break
         chat.number = number
         chat.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         for record in _whole(chat):
@@ -60,9 +69,44 @@ class Store:
         beside = self.path(chat.number).with_suffix(".new")
         try:
             beside.write_bytes(b"".join(map(_line, _whole(chat))))
+            # The new file is held before it is there to be opened.
+            held = lock(beside)
             beside.replace(self.path(chat.number))
+            if held is not None:
+                self._keep(chat.number, held)
         finally:
             beside.unlink(missing_ok=True)
+
+    def hold(self, number: int) -> bool:
+        """Hold that chat in place of the one held; False if another window has it."""
+        if self._held is not None and self._held[0] == number:
+            return True
+        held = lock(self.path(number))
+        if held is not None:
+            self._keep(number, held)
+        return held is not None
+
+    def taken(self, number: int) -> bool:
+        """Whether another window has that chat."""
+        if self._held is not None and self._held[0] == number:
+            return False
+        try:
+            held = lock(self.path(number))
+        except OSError:
+            return False
+        if held is not None:
+            held.release()
+        return held is None
+
+    def release(self) -> None:
+        """Hold no chat."""
+        if self._held is not None:
+            self._held[1].release()
+        self._held = None
+
+    def _keep(self, number: int, held: Lock) -> None:
+        self.release()
+        self._held = (number, held)
 
     def add(self, chat: Conversation, record: dict[str, Any]) -> None:
         """Append one record; a file cut by a crash first gets its line ended."""
@@ -107,8 +151,12 @@ class Store:
         return chat
 
     def delete(self, number: int) -> None:
-        """Remove a chat for good."""
+        """Remove a chat for good; raises OSError if another window has it."""
+        if self.taken(number):
+            raise BlockingIOError(errno.EWOULDBLOCK, TAKEN)
         self.path(number).unlink(missing_ok=True)
+        if self._held is not None and self._held[0] == number:
+            self.release()
 
     def latest(self) -> int | None:
         """The chat that was written to last."""
