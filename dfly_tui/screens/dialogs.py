@@ -112,7 +112,7 @@ class Confirm(Dialog[bool]):
     """Asks yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y,enter", "yes", "Yes", id="dialog.yes"),
+        Binding("y", "yes", "Yes", id="dialog.yes"),
         Binding("n", "leave", "No", id="dialog.no"),
     ]
 
