@@ -11,6 +11,7 @@ from textual.app import App
 from dfly_core.records.commands import GenerateOptions
 from dfly_tui.clipboard import copy_with, tool
 from dfly_tui.state.conversation import Conversation, as_markdown, code_blocks
+from dfly_tui.state.export import export, free_name
 from dfly_tui.state.store import TAKEN
 from dfly_tui.talk import COPY, Talk
 
@@ -130,21 +131,17 @@ class ChatActions(App[int]):
     def _export(self, chat: Conversation) -> None:
         from dfly_tui.screens.dialogs import AskLine
 
-        default = self.start.data / "exports" / f"chat-{chat.number}.md"
+        own = self.start.data / "exports"
+        default = free_name(own / f"chat-{chat.number}.md")
 
-        def write(name: str | None) -> None:
-            if not name:
-                return
-            path = Path(name).expanduser()
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(as_markdown(chat), encoding="utf-8", errors="backslashreplace")
-            except OSError as error:
-                self.say_line(f"Not exported: {error.strerror or error}", serious=True)
-            else:
-                self.say_line(f"Exported to {path}")
+        def fault(name: str) -> str:
+            return export(as_markdown(chat), name, own) if name else ""
 
-        self.push_screen(AskLine("Export as Markdown to", str(default)), write)
+        def told(name: str | None) -> None:
+            if name:
+                self.say_line(f"Exported to {Path(name).expanduser()}")
+
+        self.push_screen(AskLine("Export as Markdown to", str(default), fault=fault), told)
 
     def action_delete(self) -> None:
         """Delete the open chat after a question."""

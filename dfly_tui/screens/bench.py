@@ -20,6 +20,7 @@ from dfly_core.records.events import Benchmarked, Cancelled, Event, Failed, Prog
 from dfly_core.records.loaded import VerifyMode
 from dfly_tui.engine import Gone
 from dfly_tui.screens.dialogs import LOW
+from dfly_tui.state.export import export, free_name
 from dfly_tui.state.models import find_models, load_words, model_roots, pairs
 from dfly_tui.state.reports import (
     MIDDLE,
@@ -262,17 +263,15 @@ class BenchScreen(Screen[None]):
             return
         page = report.page()
 
-        def write(name: str | None) -> None:
-            if name:
-                try:
-                    Path(name).expanduser().write_text(page, encoding="utf-8")
-                except OSError as error:
-                    self._say(f"Not exported: {error.strerror or error}", "$error")
-                else:
-                    self._say(f"Exported to {name}", "")
+        def fault(name: str) -> str:
+            return export(page, name, self._folder) if name else ""
 
-        default = report.path.with_suffix(".md")
-        self.app.push_screen(AskLine("Export as Markdown to", str(default)), write)
+        def told(name: str | None) -> None:
+            if name:
+                self._say(f"Exported to {name}", "")
+
+        default = free_name(report.path.with_suffix(".md"))
+        self.app.push_screen(AskLine("Export as Markdown to", str(default), fault=fault), told)
 
     def _say(self, words: str, style: str) -> None:
         self.query_one("#bench-words", Static).update(content(words, style))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
 from textual import on
@@ -61,24 +62,37 @@ class Dialog(ModalScreen[Result]):
 
 
 class AskLine(Dialog[str]):
-    """Asks for one line."""
+    """Asks for one line; one that `fault` has words against stays to be mended."""
+
+    DEFAULT_CSS = "AskLine .fault { height: auto; color: $error; display: none; }"
 
     def __init__(
-        self, title: str, value: str = "", hint: str = "Enter accepts, Esc leaves"
+        self,
+        title: str,
+        value: str = "",
+        hint: str = "Enter accepts, Esc leaves",
+        fault: Callable[[str], str] = lambda text: "",
     ) -> None:
         super().__init__()
-        self._title, self._value, self._hint = title, value, hint
+        self._title, self._value, self._hint, self._fault = title, value, hint, fault
 
     def compose(self) -> ComposeResult:
-        """Title, line, hint."""
+        """Title, line, what is wrong with it, hint."""
         with Vertical(classes="box"):
             yield Static(content(self._title), classes="title")
             yield Input(self._value, select_on_focus=False)
+            yield Static(classes="fault")
             yield Static(content(self._hint), classes="hint")
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
+        words = self._fault(event.value)
+        if words:
+            told = self.query_one(".fault", Static)
+            told.update(content(words))
+            told.display = True
+        else:
+            self.dismiss(event.value)
 
 
 class AskText(Dialog[str]):

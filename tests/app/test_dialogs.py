@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from textual.widgets import Input
+
+from dfly_tui.screens.bench import BenchScreen
 from dfly_tui.screens.chats import ChatsScreen
-from dfly_tui.screens.dialogs import Confirm
+from dfly_tui.screens.dialogs import AskLine, Confirm
+from dfly_tui.state.export import export, free_name
 from dfly_tui.state.store import Store
 from tests.app.app_driving import Driver, Opener
 
@@ -29,3 +33,70 @@ async def test_enter_deletes_no_chat(open_app: Opener, home: Path) -> None:
             if isinstance(d.app.screen, ChatsScreen):
                 await d.pilot.press("escape")
         assert Store(home / "data/chats").numbers() == [1]
+
+
+async def name_it(d: Driver, name: Path) -> None:
+    await d.wait(lambda: isinstance(d.app.screen, AskLine))
+    d.app.screen.query_one(Input).value = str(name)
+    await d.pilot.press("enter")
+    await d.pilot.pause()
+
+
+async def refused(d: Driver, name: Path, words: str) -> None:
+    """The name is refused in these words, and stays typed."""
+    await name_it(d, name)
+    assert isinstance(d.app.screen, AskLine)
+    assert words in " ".join(d.shown.split())
+    assert d.app.screen.query_one(Input).value == str(name)
+
+
+async def test_an_export_overwrites_nothing_and_makes_no_folder(
+    open_app: Opener, home: Path
+) -> None:
+    mine = home / "mine.md"
+    mine.write_text("mine")
+    async with open_app(size=(200, 40)) as d:
+        await asked(d)
+        await d.ask("/export")
+        await refused(d, mine, "mine.md exists: choose another name")
+        await refused(d, home / "deep/er/x.md", "there is no folder")
+        await name_it(d, home / "x.md")
+        assert d.app.screen is d.app.chat_screen
+        await d.ask("/export")
+        await d.wait(lambda: isinstance(d.app.screen, AskLine))
+        await d.pilot.press("enter")  # our own folder is made
+        await d.wait((home / "data/exports/chat-1.md").exists)
+    assert mine.read_text() == "mine"
+    assert not (home / "deep").exists()
+    assert "hello" in (home / "x.md").read_text()
+
+
+async def test_a_reports_export_overwrites_nothing_and_makes_no_folder(
+    open_app: Opener, home: Path
+) -> None:
+    mine = home / "mine.md"
+    mine.write_text("mine")
+    async with open_app(size=(200, 40)) as d:
+        await d.pilot.press("f8")
+        await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
+        await d.pilot.press("ctrl+s")
+        await d.sees("Report:")
+        await d.pilot.press("ctrl+e")
+        await refused(d, mine, "mine.md exists: choose another name")
+        await refused(d, home / "deep/er/x.md", "there is no folder")
+        await name_it(d, home / "x.md")
+        assert isinstance(d.app.screen, BenchScreen)
+    assert mine.read_text() == "mine"
+    assert not (home / "deep").exists()
+    assert "code-0" in (home / "x.md").read_text()
+
+
+def test_odd_names_are_refused_in_words_and_a_free_name_is_offered(tmp_path: Path) -> None:
+    assert "not exported" in export("x", "~nobody-of-that-name/x", tmp_path)
+    assert "not exported" in export("x", str(tmp_path / "a\0b"), tmp_path)
+    assert "exists" in export("x", str(tmp_path), tmp_path)
+    first, second = tmp_path / "a.md", tmp_path / "a-2.md"
+    for free in (first, second):
+        assert free_name(first) == free
+        assert export("\ud800", str(free), tmp_path) == ""
+    assert free_name(first) == tmp_path / "a-3.md"
