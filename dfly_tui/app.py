@@ -322,10 +322,13 @@ class DflyApp(ScreenActions):
     def save_settings(self) -> None:
         """Keep the settings, or say why not."""
         try:
-            save_settings(self.settings_path, self.settings)
+            kept = save_settings(self.settings_path, self.settings)
         except OSError as error:
             reason = error.strerror or str(error)
             self.say_line(f"Settings could not be saved: {reason}", serious=True)
+        else:
+            if kept is not None:
+                self.say_line(f"Your broken settings are kept in {kept.name}", serious=True)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: what applies now, from the one table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -74,7 +75,8 @@ def load_settings(path: Path) -> tuple[Settings, str]:
     except FileNotFoundError:
         return settings, ""
     except (OSError, ValueError) as error:
-        return settings, f"Settings could not be read ({error}): the defaults are used"
+        said = f"Settings could not be read ({error}): the defaults are used; {_kept_words(path)}"
+        return settings, said
     kinds = get_type_hints(Settings)
     bad = []
     for name, value in plain.items():
@@ -84,16 +86,38 @@ def load_settings(path: Path) -> tuple[Settings, str]:
             setattr(settings, name, from_plain(kinds[name], value, name))
         except WireError:
             bad.append(name)
-    said = f"Settings not understood, left at their defaults: {', '.join(bad)}" if bad else ""
-    return settings, said
+    if not bad:
+        return settings, ""
+    names = ", ".join(bad)
+    return (
+        settings,
+        f"Settings not understood, left at their defaults: {names}; {_kept_words(path)}",
+    )
 
 
-def save_settings(path: Path, settings: Settings) -> None:
-    """Write beside, sync, rename: a crash leaves the old file or the new one."""
+def save_settings(path: Path, settings: Settings) -> Path | None:
+    """Write beside, sync, rename: a crash leaves the old file or the new one.
+
+    A file that could not be read, or not all of it, is kept aside first: returns its new path.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".new")
     with beside.open("w", encoding="utf-8") as file:
         json.dump(asdict(settings), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
+    kept = _aside(path) if load_settings(path)[1] else None
+    if kept is not None:
+        path.rename(kept)
     beside.replace(path)
+    return kept
+
+
+def _aside(path: Path) -> Path:
+    """A free name for a broken file."""
+    names = (path.with_name(f"{path.name}.bad{n if n > 1 else ''}") for n in count(1))
+    return next(name for name in names if not name.exists())
+
+
+def _kept_words(path: Path) -> str:
+    return f"at the first change the file is kept as {_aside(path).name}"

@@ -100,3 +100,15 @@ def test_odd_names_are_refused_in_words_and_a_free_name_is_offered(tmp_path: Pat
         assert free_name(first) == free
         assert export("\ud800", str(free), tmp_path) == ""
     assert free_name(first) == tmp_path / "a-3.md"
+
+
+async def test_broken_settings_are_kept_and_the_file_is_named(open_app: Opener, home: Path) -> None:
+    data = home / "data"
+    data.mkdir()
+    (data / "settings.json").write_text("{ my own")
+    async with open_app() as d:
+        assert "settings.json.bad" in d.app.chat_screen.notice.words
+        assert not (data / "settings.json.bad").exists()
+        d.app.save_settings()
+        await d.sees("Your broken settings are kept in settings.json.bad")
+    assert (data / "settings.json.bad").read_text() == "{ my own"

@@ -113,6 +113,22 @@ def test_settings_come_back_and_a_broken_file_is_said(tmp_path: Path) -> None:
     assert "defaults" in load_settings(path)[1]
 
 
+def test_broken_settings_are_kept_aside_before_the_first_write(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    for broken, name in (
+        ("{", "settings.json.bad"),
+        ("[]", "settings.json.bad2"),
+        ('{"width": "wide"}', "settings.json.bad3"),
+    ):
+        path.write_text(broken)
+        assert name in load_settings(path)[1]
+        assert save_settings(path, Settings(model="m")) == tmp_path / name
+        assert (tmp_path / name).read_text() == broken
+        assert save_settings(path, Settings(model="m")) is None
+        assert load_settings(path) == (Settings(model="m"), "")
+    assert (tmp_path / "settings.json.bad").read_text() == "{"
+
+
 @pytest.mark.parametrize(
     ("platform", "env", "ends"),
     [
