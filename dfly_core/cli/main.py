@@ -22,12 +22,16 @@ from dfly_core.records.errors import (
 from dfly_core.records.usage import OneLineParser, flushed, parsed
 from dfly_core.records.visible import one_line
 
+DESCRIPTION = (
+    "Generate text with a model that a DFly drafter speeds up without changing its tokens, convert "
+    "drafters to the MLX format, and check and measure both on this machine."
+)
 SUBCOMMANDS: tuple[ModuleType, ...] = (generate, convert, bench, doctor)
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line; each subcommand adds its own arguments."""
-    top = OneLineParser(prog="dfly-mlx", description=__doc__)
+    top = OneLineParser(prog="dfly-mlx", description=DESCRIPTION)
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in SUBCOMMANDS:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dfly_core.cli.main import main
+
 # Presses ctrl+c when a module is about to be imported.
 PRESSED = """
 import importlib.abc, os, signal, sys
@@ -46,6 +48,14 @@ def test_ctrl_c_while_python_imports_is_one_line(
     )  # fmt: skip
     program = {"dfly_core": "dfly-mlx", "dfly_tui": "dfly-tui"}[package]
     assert (done.returncode, done.stderr) == (130, f"{program}: interrupted\n")
+
+
+def test_help_opens_with_what_the_program_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    usage, said, *_ = capsys.readouterr().out.split("\n\n")
+    assert usage.startswith("usage: dfly-mlx")
+    assert said.startswith("Generate text with a model that a DFly drafter speeds up")
+    assert "`" not in said
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
