@@ -62,8 +62,9 @@ def prompt_ids(
         try:
             message.content.encode("utf-8")
         except UnicodeEncodeError as error:
+            article = "an" if message.role == "assistant" else "a"
             raise Usage(
-                f"a {message.role} message is no valid text ({error.reason} at "
+                f"{article} {message.role} message is no valid text ({error.reason} at "
                 f"character {error.start})",
                 "write it again",
             ) from error

@@ -7,7 +7,7 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -315,9 +315,12 @@ def test_a_generation_config_without_token_ids_is_refused(
         stop_ids(tmp_path, {}, TinyTokenizer())
 
 
-def test_half_a_character_in_a_message_is_named() -> None:
-    with pytest.raises(Usage, match=r"a user message is no valid text .* at character 1"):
-        prompt_ids(TinyTokenizer(), [Message("user", "a\ud83d")])
+@pytest.mark.parametrize(("role", "named"), [("user", "a user"), ("assistant", "an assistant")])
+def test_half_a_character_in_a_message_is_named(
+    role: Literal["user", "assistant"], named: str
+) -> None:
+    with pytest.raises(Usage, match=rf"^{named} message is no valid text .* at character 1"):
+        prompt_ids(TinyTokenizer(), [Message(role, "a\ud83d")])
 
 
 def test_what_cannot_serve_is_refused_before_anything_large_is_read(tmp_path: Path) -> None:
