@@ -20,7 +20,9 @@ HELP = "convert a DFly checkpoint (hub id, folder or file) to the MLX format"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare this subcommand's arguments."""
-    parser.add_argument("--output", required=True, metavar="DIR", help="the folder to make")
+    parser.add_argument(
+        "--output", metavar="DIR", help="the folder to make (not needed with --check)"
+    )
     parser.add_argument(
         "--draft", metavar="SOURCE", help="hub id, folder or file (default: the official drafter)"
     )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dfly_core.convert.convert import named_source
-from dfly_core.convert.place import check_output, check_outside, check_space, room_at
+from dfly_core.convert.place import (
+    check_output,
+    check_outside,
+    check_space,
+    output_folder,
+    path_fault,
+    room_at,
+)
 from dfly_core.convert.plan import (
     DTYPES,
     check_config,
@@ -16,13 +25,14 @@ from dfly_core.convert.plan import (
     output_sizes,
     read_contents,
 )
-from dfly_core.convert.source import Source
+from dfly_core.convert.source import TORCH_SUFFIXES, Source
 from dfly_core.engine.predict import KnownTarget, predict, rests_on
 from dfly_core.model.config import (
     DEFAULT_DRAFT,
     DEFAULT_TARGET,
     DEFAULT_TARGET_SIZES,
     DrafterConfig,
+    check_target_sizes,
     misfit,
     read_config,
     tensor_shapes,
@@ -30,12 +40,12 @@ from dfly_core.model.config import (
 from dfly_core.model.locate import cached_folder
 from dfly_core.records.checked import Checked, Sizing
 from dfly_core.records.commands import Convert
-from dfly_core.records.errors import DflyError
+from dfly_core.records.errors import DflyError, Missing
 from dfly_core.records.events import Progress
+from dfly_core.records.visible import one_line
 
 Known = Callable[[str, Mapping[str, Any]], KnownTarget]  # of a target's name and config
 Found = TypeVar("Found")
-_VALUES = "NaN or infinity among the weights"
 _STATED = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 
 
@@ -76,9 +86,12 @@ def check(
     `loaded` is the target that is loaded, `known` what is known of others here. Raises Stopped
     when cancelled; everything else is a line of the page.
     """
-    page, output = _Page(), Path(command.output).expanduser()
+    page, output = _Page(), None
     page.gate(lambda: check_options(command.quantize, command.dtype))
-    page.gate(lambda: check_output(output, command.force))
+    if command.output is not None:
+        output = page.gate(lambda: output_folder(command.output))
+    if output is not None:
+        page.gate(partial(check_output, output, command.force))
     try:
         config = yield from _look(command, output, cancelled, page)
     except DflyError as error:
@@ -86,7 +99,7 @@ def check(
         page.refused.append(str(error))
     if config is not None:
         _predict(config, _target(config, command.targets, loaded, known), page)
-    place = page.gate(lambda: room_at(output))
+    place = None if output is None else page.gate(partial(room_at, output))
     yield Checked(
         source=command.source or DEFAULT_DRAFT,
         layout=page.layout,
@@ -105,7 +118,7 @@ def check(
 
 
 def _look(
-    command: Convert, output: Path, cancelled: Callable[[], bool], page: _Page
+    command: Convert, output: Path | None, cancelled: Callable[[], bool], page: _Page
 ) -> Generator[Progress, None, DrafterConfig | None]:
     found = named_source(command)
     if isinstance(found, Source):
@@ -123,27 +136,34 @@ def _look(
     return _local(command, output, surveyed, page)
 
 
-def _local(command: Convert, output: Path, source: Source, page: _Page) -> DrafterConfig | None:
+def _local(
+    command: Convert, output: Path | None, source: Source, page: _Page
+) -> DrafterConfig | None:
     """A folder or file: everything but the values can be told."""
     page.layout, page.repository, page.revision = source.layout, source.repository, source.revision
     page.source_bytes = sum(path.stat().st_size for path in source.files)
-    page.unchecked = (_VALUES,)
-    page.gate(lambda: check_outside(source, output))
+    page.unchecked = _values(command, [path.name for path in source.files])
+    if output is not None:
+        page.gate(partial(check_outside, source, output))
     found = page.gate(lambda: read_contents(source, command.quantize, command.dtype))
     if found is None:
         return None
     page.notes = found.notes
     plain = [(item.name, item.stored.shape, item.dtype) for item in found.items]
     _sizes(output_sizes(plain), found.config, page)
-    page.gate(lambda: check_space(output, found.output_bytes))
+    if output is not None:
+        page.gate(partial(check_space, output, found.output_bytes))
     return found.config
 
 
-def _remote(command: Convert, output: Path, survey: Any, page: _Page) -> DrafterConfig | None:
+def _remote(
+    command: Convert, output: Path | None, survey: Any, page: _Page
+) -> DrafterConfig | None:
     """A repository whose weights are still to be fetched: config, sizes and room."""
     page.layout, page.repository, page.revision = survey.layout, survey.repository, survey.commit
     page.source_bytes, page.download_bytes = survey.bytes, survey.missing_bytes
-    page.unchecked = ("names, shapes and types of the tensors", _VALUES)
+    values = _values(command, [file.name for file in survey.weights])
+    page.unchecked = ("names, shapes and types of the tensors", *values)
     page.gate(survey.check_room)
     config = page.gate(
         lambda: check_config(
@@ -157,10 +177,21 @@ def _remote(command: Convert, output: Path, survey: Any, page: _Page) -> Drafter
     sizes = output_sizes([(name, shape, kind) for name, shape in tensor_shapes(config).items()])
     _sizes(sizes, config, page)
     needed = sizes.get(command.quantize, sizes[None])
-    if _one_disk(output, survey.cache):
-        needed += survey.missing_bytes
-    page.gate(lambda: check_space(output, needed))
+    if output is not None:
+        if _one_disk(output, survey.cache):
+            needed += survey.missing_bytes
+        page.gate(partial(check_space, output, needed))
     return config
+
+
+def _values(command: Convert, files: Sequence[str]) -> tuple[str, ...]:
+    """What a conversion may still refuse once it reads the weights."""
+    found = ["NaN or infinity among the weights"]
+    if command.dtype == "f16":
+        found.append("values too large for f16")
+    if any(name.endswith(TORCH_SUFFIXES) for name in files):
+        found.append("the checksums of the torch files")
+    return tuple(found)
 
 
 def _one_disk(output: Path, cache: Path) -> bool:
@@ -182,32 +213,56 @@ def _sizes(sizes: Mapping[int | None, int], config: DrafterConfig, page: _Page) 
 
 def _target(
     config: DrafterConfig, names: Sequence[str], loaded: KnownTarget | None, known: Known
-) -> KnownTarget | None:
-    """The target whose cost serves the prediction: loaded, named, or the official one."""
+) -> KnownTarget | str:
+    """The target whose cost serves the prediction (loaded, named, official), or why none does."""
     if loaded is not None and not misfit(config, loaded.config):
         return loaded
+    faults = []
     for name in names:
-        folder = Path(name).expanduser()
         try:
-            found = folder if folder.is_dir() else cached_folder(name)
-            sizes = None if found is None else read_config(found)
-        except (DflyError, OSError):
+            sizes = _sizes_of(name)
+        except DflyError as error:
+            faults.append(one_line(str(error)))
             continue
-        if sizes is not None and not misfit(config, sizes):
+        if not misfit(config, sizes):
             return known(name, sizes)
+    if faults and len(faults) == len(names):
+        return faults[0]
     if not misfit(config, DEFAULT_TARGET_SIZES):
         return known(DEFAULT_TARGET, DEFAULT_TARGET_SIZES)
-    return None
+    return "no target that this drafter fits is on this machine"
 
 
-def _predict(config: DrafterConfig, target: KnownTarget | None, page: _Page) -> None:
-    if target is None:
-        page.rests_on = "speed unknown: no target that this drafter fits is on this machine"
-        return
+def _sizes_of(name: str) -> dict[str, Any]:
+    """The config.json of a target on this machine; raises Missing or Refused."""
+    shown = one_line(name, 200)
     try:
+        folder = Path(name).expanduser()
+        found = folder if folder.is_dir() else cached_folder(name)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise Missing(f"the target {shown} can't be read ({path_fault(error)})") from error
+    if found is None:
+        raise Missing(f"the target {shown} can't be found on this machine")
+    return read_config(found)
+
+
+def _predict(config: DrafterConfig, target: KnownTarget | str, page: _Page) -> None:
+    if isinstance(target, str):
+        page.rests_on = f"speed unknown: {target}"
+        return
+    where = f"the config.json of {one_line(target.name, 200)}"
+    try:
+        check_target_sizes(target.config, where)
         found = [(s, predict(config, target, s.bits or 16)) for s in page.sizes]
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        page.rests_on = f"speed unknown: the config.json of {target.name} lacks sizes"
+    except DflyError as error:
+        page.rests_on = f"speed unknown: {error.what}"
+        return
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        page.rests_on = f"speed unknown: {where} lacks sizes"
+        return
+    figures = [n for _, p in found if p for n in (p.draft_steps, p.speedup)]
+    if not (0 < target.bits <= 32 and all(math.isfinite(n) for n in figures)):
+        page.rests_on = f"speed unknown: {where} has impossible sizes"
         return
     page.rests_on = rests_on(target)
     page.sizes = tuple(

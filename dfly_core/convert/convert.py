@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.convert.card import model_card
-from dfly_core.convert.place import CARD, CONFIG, WEIGHTS, check_output
+from dfly_core.convert.place import CARD, CONFIG, WEIGHTS, check_output, output_folder, path_fault
 from dfly_core.convert.plan import Plan, check_options, make_plan, mlx_config
 from dfly_core.convert.source import Source, find_source
 from dfly_core.convert.staging import Staging, clear_leftovers, sync, writing
@@ -22,10 +22,12 @@ from dfly_core.model.locate import HUB_ID
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import Missing, Stopped, Usage
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
+from dfly_core.records.visible import one_line
 
 # The hash of 2 GB takes longer than the rest of a plain conversion. Those tensors have the
 # checksums of their own, and a source from the hub is known by its hash.
 HASHED_BYTES = 1 << 30
+_NAME_ONE = "name a folder, a file or a hub id (owner/name)"
 
 
 def convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]:
@@ -42,7 +44,7 @@ def convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]:
 
 def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]:
     start = time.monotonic()
-    output = Path(command.output).expanduser()
+    output = output_folder(command.output)
     # What can be told without the source is told before a download.
     clear_leftovers(output)
     check_options(command.quantize, command.dtype)
@@ -72,13 +74,18 @@ def _convert(command: Convert, cancelled: Callable[[], bool]) -> Iterator[Event]
 def named_source(command: Convert) -> Source | tuple[str, str]:
     """The checkpoint a command means: a path that is there, or else a hub id and revision."""
     name = command.source or DEFAULT_DRAFT
-    path = Path(name).expanduser()
-    if path.exists():
-        if command.revision is not None:
-            raise Usage(f"--revision is for hub ids, and {name} is a path", "leave it out")
-        return find_source(path)
+    shown = one_line(name, 200)
+    try:
+        name.encode("utf-8")
+        path = Path(name).expanduser()
+        if path.exists():
+            if command.revision is not None:
+                raise Usage(f"--revision is for hub ids, and {shown} is a path", "leave it out")
+            return find_source(path)
+    except (OSError, RuntimeError, ValueError) as error:  # not allowed, too long, no such user
+        raise Missing(f"{shown} can't be read ({path_fault(error)})", _NAME_ONE) from error
     if name.startswith(("/", ".", "~")) or not HUB_ID.fullmatch(name):
-        raise Missing(f"no checkpoint at {name}", "name a folder, a file or a hub id (owner/name)")
+        raise Missing(f"no checkpoint at {shown}", _NAME_ONE)
     return name, command.revision or (DEFAULT_REVISION if name == DEFAULT_DRAFT else "main")
 
 

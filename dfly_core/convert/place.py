@@ -4,13 +4,39 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from dfly_core.convert.source import MLX_ARCHITECTURE, Source, is_licence
-from dfly_core.records.errors import Refused, Unavailable
+from dfly_core.records.errors import Refused, Unavailable, Usage
+from dfly_core.records.visible import one_line
 
 SPARE_BYTES = 32 << 20  # headers, card, licence, and the file system's own needs
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+
+
+def output_folder(name: str | None) -> Path:
+    """The folder a user's output means; raises Usage for none, Refused for what can't be one."""
+    if name is None:
+        raise Usage("no output is named", "name the folder to make with --output")
+    try:
+        name.encode("utf-8")
+        output = Path(name).expanduser()
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            output.resolve().lstat()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, no such user, no text
+        raise Refused(
+            f"the output {one_line(name, 100)} can't be a folder ({path_fault(error)})",
+            "choose another",
+        ) from error
+    return output
+
+
+def path_fault(error: Exception) -> str:
+    """Why a path is none, in short: the path itself is told elsewhere."""
+    if isinstance(error, ValueError):  # a NUL, or half a character
+        return "it is no valid name"
+    return (error.strerror if isinstance(error, OSError) else None) or one_line(str(error), 100)
 
 
 def check_outside(source: Source, output: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.records.errors import Missing, Refused
+from dfly_core.records.visible import one_line
 
 DEFAULT_TARGET = "mlx-community/Qwen3-8B-4bit"
 DEFAULT_DRAFT = "AngelSlim/Qwen3-8B-DFly-Block8"
@@ -210,7 +211,7 @@ class _Reader:
 
     def _refuse(self, key: str, needed: str) -> Refused:
         found = self._config.get(key)
-        said = f"{key} is missing" if found is None else f"{key} is {found!r}"
+        said = f"{key} is missing" if found is None else f"{key} is {one_line(repr(found), 60)}"
         return Refused(
             f"{self._where}: {said} where {needed} is needed",
             "take the config.json that belongs to these weights",
@@ -240,9 +241,13 @@ class _Reader:
         found = self._config.get(key)
         if isinstance(found, bool) or not isinstance(found, (int, float)):
             raise self._refuse(key, "a positive number")
-        if not 0 < found < float("inf"):  # NaN is neither
+        try:
+            number = float(found)
+        except OverflowError:  # a whole number may have any number of digits
+            number = float("inf")
+        if not 0 < number < float("inf"):  # NaN is neither
             raise self._refuse(key, "a positive number")
-        return float(found)
+        return number
 
     def mapping(self, key: str) -> Mapping[str, Any] | None:
         found = self._config.get(key)

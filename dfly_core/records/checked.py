@@ -28,8 +28,8 @@ class Checked:
     `layout`, `about` (sizes of the drafter in words) and `source_bytes` (its weights) are
     known as far as the source could be read; `download_bytes` are still to be fetched and
     `free_bytes` is the room where the output goes. `notes` say what is left out, `unchecked`
-    what only the weights can tell, `refused` every reason why a conversion would not begin.
-    `rests_on` says what the predictions in `sizes` rest on, or why there are none.
+    what is looked at only while converting, `refused` every reason why a conversion would not
+    begin. `rests_on` says what the predictions in `sizes` rest on, or why there are none.
     """
 
     source: str
@@ -65,7 +65,7 @@ def check_lines(found: Checked, bits: int | None) -> list[str]:
         lines.append(room)
     lines += found.notes
     if found.unchecked:
-        lines.append(f"only the weights can tell: {', '.join(found.unchecked)}")
+        lines.append(f"not looked at before converting: {', '.join(found.unchecked)}")
     lines += [f"can't convert: {why}" for why in found.refused]
     return lines
 

@@ -68,10 +68,11 @@ class Convert:
     """Convert a drafter checkpoint. `source` is a hub id, a folder or a file.
 
     `check` only tells what would happen; `targets` are models, in order of preference, of
-    which the first that the drafter fits serves the predicted speed.
+    which the first that the drafter fits serves the predicted speed. Only a check can do
+    without an `output`, and then says nothing about it.
     """
 
-    output: str
+    output: str | None = None
     source: str | None = None
     revision: str | None = None
     quantize: int | None = None

@@ -317,7 +317,7 @@ class Script:
                 2_577_000_000, 0 if body.source else 2_577_000_000, 5 * 10**11,
                 (*sizes, Sizing(4, 637_000_000)), f"speed: from {len(body.targets)} targets",
                 ("dropped, the target has its own: embed_tokens.weight",), ("values",),
-                bad if body.output.endswith("taken") else (),
+                bad if str(body.output).endswith("taken") else (),
             ),
         )  # fmt: skip
 

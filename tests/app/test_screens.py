@@ -311,7 +311,7 @@ async def test_the_check_page_is_the_engines_own_and_follows_what_is_chosen(
         await d.sees("serving folder of x/y, revision 5712926: 2.58 GB of weights, 2.58 GB to down")
         for words in (
             "5 draft layers", "result 2.26 GB, 500.00 GB free", "embed_tokens.weight",
-            "only the weights can tell: values",
+            "not looked at before converting: values",
             "as stored: 2.26 GB, about 2.7x (41 tok/s), a draft = 0.79 target steps",
             "8 bit: 1.20 GB", "4 bit: 637.0 MB, speed unknown",
             "speed: from 2 targets",

@@ -12,7 +12,7 @@ import pytest
 
 from dfly_core.cli.main import main
 from dfly_core.model.headers import read_headers
-from tests.convert.small import SAMPLES, make_folder
+from tests.convert.small import CONFIG, SAMPLES, make_folder
 
 
 def test_a_conversion_says_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,6 +64,75 @@ def test_a_refusal_is_one_line_on_stderr_and_exit_code_1(
 )
 def test_usage_errors_end_with_2(arguments: list[str]) -> None:
     assert main(["convert", *arguments]) == 2
+
+
+def test_only_a_check_can_do_without_an_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = make_folder(tmp_path / "in")
+    monkeypatch.chdir(source)
+    assert main(["convert", "--draft", "."]) == 2
+    assert capsys.readouterr().err == (
+        "dfly-mlx: no output is named: name the folder to make with --output\n"
+    )
+    assert main(["convert", "--draft", ".", "--check"]) == 0
+    out = capsys.readouterr().out
+    assert "result 0.2 MB\n" in out
+    assert "free where it goes" not in out
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize("check", [[], ["--check"]])
+@pytest.mark.parametrize(
+    ("source", "output", "said"),
+    [
+        (LONG, "out", "xxx\u2026 can't be read (File name too long)"),
+        ("~nouser-here/x", "out", "~nouser-here/x can't be read ("),
+        ("a\0b", "out", "no checkpoint at a\u2400b"),
+        ("a\ud800b", "out", "can't be read (it is no valid name)"),
+        ("in", LONG, "can't be a folder (File name too long)"),
+        ("in", "~nouser-here/x", "the output ~nouser-here/x can't be a folder ("),
+        ("in", "a\0b", "the output a\u2400b can't be a folder (it is no valid name)"),
+        ("in", "a\ud800b", "the output a<D800>b can't be a folder (it is no valid name)"),
+    ],
+)
+def test_a_path_that_is_none_is_told_in_one_line(
+    source: str,
+    output: str,
+    said: str,
+    check: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_folder(tmp_path / "in")
+    assert main(["convert", "--draft", source, "--output", output, *check]) == 1
+    captured = capsys.readouterr()
+    (line,) = (line for line in (captured.out + captured.err).splitlines() if said in line)
+    assert len(line) < 400
+    assert line.strip().startswith(("can't convert: ", "dfly-mlx: "))
+    assert "unexpected" not in captured.err
+    assert captured.err.count("\n") == (0 if check else 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("check", [[], ["--check"]])
+@pytest.mark.parametrize("key", ["rms_norm_eps", "rope_theta"])
+def test_a_number_too_large_for_a_float_is_refused(
+    key: str, check: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = make_folder(tmp_path / "in")
+    (source / "config.json").write_text(json.dumps(CONFIG | {key: 10**400}))
+    arguments = ["--draft", str(source), "--output", str(tmp_path / "out"), *check]
+    assert main(["convert", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert f"{key} is 1000" in captured.out + captured.err
+    assert "where a positive number is needed" in captured.out + captured.err
+    assert "0" * 100 not in captured.out + captured.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_terminal_shows_progress_and_a_name_cannot_steer_it(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_what_is_refused_is_refused_in_the_conversions_own_words(name: str, tmp_
         list(run(SAMPLES / name, tmp_path / "out"))
     if name == "bad-nan":
         assert found.refused == ()
-        assert found.unchecked == ("NaN or infinity among the weights",)
+        assert found.unchecked[0] == "NaN or infinity among the weights"
     else:
         assert found.refused == (str(caught.value),)
         assert check_lines(found, None)[-1] == f"can't convert: {caught.value}"
@@ -132,7 +132,7 @@ def test_of_the_official_drafter_the_target_is_known_without_having_it(tmp_path:
     from dfly_core.model.config import drafter_config
 
     found = _target(drafter_config(official), (), None, on_gpu)
-    assert found is not None
+    assert isinstance(found, KnownTarget)
     assert (found.name, found.bits) == ("mlx-community/Qwen3-8B-4bit", 4)
 
 
@@ -155,3 +155,45 @@ def test_an_output_inside_the_source_is_told(tmp_path: Path) -> None:
     source = make_folder(tmp_path / "in")
     (said,) = look(source, source / "out").refused
     assert "share a folder" in said
+
+
+def test_what_only_a_conversion_looks_at_is_named(tmp_path: Path) -> None:
+    values, checksums = "NaN or infinity among the weights", "the checksums of the torch files"
+    source = make_folder(tmp_path / "in")
+    assert look(source, tmp_path / "out").unchecked == (values, checksums)
+    found = look(source, tmp_path / "out", dtype="f16")
+    assert found.unchecked == (values, "values too large for f16", checksums)
+    safe = next(name for name in GOOD if list((SAMPLES / name).glob("model.safetensors")))
+    found = look(SAMPLES / safe, tmp_path / "out")
+    assert found.unchecked == (values,)
+    assert f"not looked at before converting: {values}" in check_lines(found, None)
+
+
+@pytest.mark.parametrize("name", ["/nope", "no one/x", "~nouser-here/x", "a\0b", "x" * 5000])
+def test_a_target_that_is_not_there_is_told(name: str, tmp_path: Path) -> None:
+    found = look(make_folder(tmp_path / "in"), tmp_path / "out", targets=(name,))
+    assert found.rests_on.startswith("speed unknown: the target ")
+    assert "can't be found on this machine" in found.rests_on or "can't be read" in found.rests_on
+    assert len(found.rests_on) < 400
+    assert found.refused == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("intermediate_size", float("inf")), ("intermediate_size", 10**400),
+        ("num_attention_heads", -1), ("head_dim", "wide"), ("head_dim", float("nan")),
+        ("quantization", {"bits": float("inf")}), ("quantization", {"bits": 10**400}),
+        ("quantization", {"bits": -10**9}), ("quantization", {"bits": [4]}),
+    ],
+)  # fmt: skip
+def test_of_a_target_with_impossible_sizes_nothing_is_predicted(
+    key: str, value: object, tmp_path: Path
+) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "config.json").write_text(json.dumps(TARGET | {key: value}))
+    source = make_folder(tmp_path / "in")
+    found = look(source, tmp_path / "out", targets=(str(tmp_path / "t"),))
+    assert found.rests_on.startswith(f"speed unknown: the config.json of {tmp_path / 't'}")
+    assert len(found.rests_on) < 400
+    assert [sizing.speedup for sizing in found.sizes] == [None] * 3
