@@ -26,6 +26,7 @@ from dfly_tui.state.reports import (
     MIDDLE,
     Report,
     Row,
+    incomparable,
     next_path,
     read_report,
     read_reports,
@@ -194,7 +195,7 @@ class BenchScreen(Screen[None]):
         if not self.app.desk.ask("benchmark", command, self):
             self._say(self.app.desk.busy_words, "$error")
             return
-        self._busy, self._rows = True, []
+        self._busy, self._rows, self._shown = True, [], None
         self._foreign = load != self.app.loaded
         self.query_one(RowsTable).show([], whole=False)
         self._say("Chat waits until this is done; Esc stops it and keeps the finished rows.", "")
@@ -246,12 +247,21 @@ class BenchScreen(Screen[None]):
         self._say(f"{report.path.stem}: {report.words}", "")
 
     def action_compare(self) -> None:
-        """Put the chosen earlier report beside the rows shown."""
-        at = self.query_one("#reports", OptionList).highlighted or 0
+        """Put the chosen report beside the rows shown, or the one before them; or say why not."""
+        mine = self._shown.path if self._shown else None
+        at = self.query_one("#reports", OptionList).highlighted
+        others = [report.path for report in self._reports]
+        if at is None or others[at] == mine:
+            at = others.index(mine) + 1 if mine in others else 0
+        name = mine.stem if mine else "these rows"
         if at >= len(self._reports):
-            self._say("Choose an earlier report first", "")
+            self._say(f"There is no report before {name} to compare it with", "")
             return
-        self.query_one(RowsTable).show(self._rows, self._reports[at])
+        before = self._reports[at]
+        if why := incomparable(self._rows, before.rows):
+            self._say(f"{name} and {before.path.stem} have no prompt {why}", "")
+            return
+        self.query_one(RowsTable).show(self._rows, before)
 
     def action_export(self) -> None:
         """Write the rows shown as Markdown beside the reports."""

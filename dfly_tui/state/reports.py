@@ -20,6 +20,8 @@ HEADS = (
 WIDE, MIDDLE = 110, 76  # cells a table needs for all columns, and for all but the bar
 BAR_WORDS = "Bars run from 0 to 4x; ┼ is 1x, the target alone. Rates are tokens/s."
 
+CATEGORY_WORDS = "Category speed-up: median of its rows' own"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -137,3 +139,11 @@ def compared(now: Sequence[Row], before: Sequence[Row]) -> dict[str, float]:
         if rate and was:
             changes[name] = rate / was
     return changes
+
+
+def incomparable(now: Sequence[Row], before: Sequence[Row]) -> str:
+    """What no prompt is that could be compared; empty if there is one."""
+    names, old = ({str(row.get("id")) for row in rows} for rows in (now, before))
+    if not names & old:
+        return "in common"
+    return "" if compared(now, before) else "that both published"

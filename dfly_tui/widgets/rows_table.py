@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Static
 from dfly_core.records.visible import one_line
 from dfly_tui.state.reports import (
     BAR_WORDS,
+    CATEGORY_WORDS,
     HEADS,
     MIDDLE,
     WIDE,
@@ -122,7 +123,10 @@ class RowsTable(Vertical):
         if row is not None and diagnosis(row):
             words = f"{row.get('id')} {diagnosis(row)}"
         elif not words and any(map(diagnosis, self._rows)):
-            words = "On a withheld row this line says why"
+            words = "A withheld row says here why."
+        legend = self._whole and len(self._rows) > 1 and self.size.width >= MIDDLE
+        if legend and not (row is not None and diagnosis(row)):
+            words += f"{' ' * bool(words)}{CATEGORY_WORDS}"
         if self._before:
             words += (
                 f"{' · ' * bool(words)}compared: DFly rate over that of {self._before.path.stem}"

@@ -19,6 +19,7 @@ from tests.app.app_driving import SCRIPT, Driver, wait_until
 
 SIZES = ((120, 40), (80, 24), (50, 20))
 THEMES = ("dfly-dark", "dfly-light", "ansi-dark")
+MEASURED = ("f8", "ctrl+s", "?Report:")
 ASKED = ("=hello", "enter", "!answered")
 
 # Keys by screen. `=` types at once, `?` waits for words, `!` for a state; the scenario, where it
@@ -50,8 +51,8 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
     "bench": {
         "form": ("f8",),
         "halfway: running": ("f8", "ctrl+s", "?2 rows"),
-        "done": ("f8", "ctrl+s", "?Report:"),
-        "compared": ("f8", "ctrl+s", "?Report:", "ctrl+k", "?1.00x of"),
+        "done": MEASURED,
+        "compared": (*MEASURED, "ctrl+s", "?bench-2.json", "ctrl+k", "?1.00x"),
     },
     "settings": {"list": ("f9",), "number": ("f9", "down", "down", "down", "enter")},
     "dialogs": {
