@@ -51,7 +51,7 @@ class ChatsScreen(Dialog[int]):
     def compose(self) -> ComposeResult:
         """Search line, list, keys."""
         with Vertical(classes="box"):
-            yield Static("Chats", classes="title")
+            yield Static("Chats, each with its number for --resume", classes="title")
             yield Input(placeholder="Search titles and texts")
             yield OptionList(markup=False)
             yield Static(
@@ -133,7 +133,9 @@ class ChatsScreen(Dialog[int]):
 def _row(summary: Summary, width: int) -> Content:
     when = _ago(time.time() - summary.changed)
     right = f"{plural(summary.turns, 'message')}  {when:>9}"
-    title = line(summary.title, limit=max(width - len(right) - 2, 8))
+    number = f"{summary.number:>3}  "
+    title = line(summary.title, limit=max(width - len(number) - len(right) - 2, 8))
+    title = Content(number).stylize("dim") + title
     gap = " " * max(width - title.cell_length - len(right), 1)
     return title + Content(gap) + Content(right).stylize("dim")
 

@@ -93,6 +93,7 @@ class ConvertScreen(Screen[None]):
         self._busy = ""  # or "check", "conversion"
         self._checked: Checked | None = None
         self._asked: Convert | None = None
+        self._failed: Convert | None = None  # what the error on the page is about
 
     def compose(self) -> ComposeResult:
         """The page."""
@@ -144,8 +145,10 @@ class ConvertScreen(Screen[None]):
 
     @on(Input.Changed)
     def _changed(self) -> None:
-        """What was found belongs to other inputs now."""
+        """What was found, or went wrong, belongs to other inputs now."""
         self.query_one("#output", Input).placeholder = str(self._default_output())
+        if self._failed is not None and self._command != self._failed:
+            self._say("", "")
         if self._checked is not None and self._command != self._asked:
             self._checked = None
             self._show_check()
@@ -232,6 +235,7 @@ class ConvertScreen(Screen[None]):
             self._say(f"The engine ended ({gone.words}); the output was not touched.", "$error")
 
     def _say(self, words: str, style: str) -> None:
+        self._failed = self._command if style == "$error" else None
         outcome = self.query_one("#outcome", Static)
         outcome.update(content(words, style))
         self.call_after_refresh(outcome.scroll_visible, animate=False)
@@ -282,7 +286,9 @@ def report_lines(report: dict[str, Any]) -> list[str]:
     agreement = report.get("agreement")
     if isinstance(agreement, dict):
         told = ", ".join(
-            f"{k.replace('_', ' ')} {v}" for k, v in agreement.items() if v is not None
+            f"{k.replace('_', ' ')} {f'{v:.6g}' if isinstance(v, float) else v}"
+            for k, v in agreement.items()
+            if v is not None
         )
         lines.append(f"Against the unquantised drafter: {told}")
     lines.append("ctrl+u uses it now; Esc goes back")

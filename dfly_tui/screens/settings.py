@@ -89,17 +89,13 @@ class SettingsScreen(Dialog[None]):
             )
         else:
             self.app.push_screen(
-                AskLine(EXPLAINED[name], "" if value is None else str(value)),
-                lambda text: self._typed(at, text),
+                AskLine(
+                    EXPLAINED[name],
+                    "" if value is None else str(value),
+                    fault=lambda text: _fault(name, text),
+                ),
+                lambda text: self._set(at, parse(name, text)) if text is not None else None,
             )
-
-    def _typed(self, at: int, text: str | None) -> None:
-        if text is None:
-            return
-        try:
-            self._set(at, parse(_NAMES[at], text))
-        except ValueError as error:
-            self.app.say_line(str(error), serious=True)
 
     def _set(self, at: int, value: Any) -> None:
         setattr(self.app.settings, _NAMES[at], value)
@@ -130,8 +126,16 @@ def parse(name: str, text: str) -> int | float | None:
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise ValueError(f"{name.replace('_', ' ')} is a number from {low:g} to {high:g}")
+        raise ValueError(f"{name.replace('_', ' ')} is a number from {low} to {high}")
     return value
+
+
+def _fault(name: str, text: str) -> str:
+    try:
+        parse(name, text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _row(name: str, settings: Settings) -> Content:

@@ -8,6 +8,7 @@ from textual.widgets import Input
 
 from dfly_tui.screens.bench import BenchScreen
 from dfly_tui.screens.chats import ChatsScreen
+from dfly_tui.screens.convert import ConvertScreen, report_lines
 from dfly_tui.screens.dialogs import AskLine, Confirm
 from dfly_tui.state.export import export, free_name
 from dfly_tui.state.store import Store
@@ -112,3 +113,38 @@ async def test_broken_settings_are_kept_and_the_file_is_named(open_app: Opener, 
         d.app.save_settings()
         await d.sees("Your broken settings are kept in settings.json.bad")
     assert (data / "settings.json.bad").read_text() == "{ my own"
+
+
+async def test_the_list_shows_the_numbers_that_resume_takes(open_app: Opener) -> None:
+    async with open_app("echo") as d:
+        for text in ("about foxes", "about lanterns"):
+            await d.ask(text)
+            await d.answered()
+            await d.pilot.press("ctrl+n")
+        await d.pilot.press("ctrl+o")
+        await d.sees("2  about lanterns")
+        assert "1  about foxes" in d.shown
+        assert "--resume" in d.shown
+
+
+async def test_a_number_out_of_range_is_refused_plainly_and_stays_typed(open_app: Opener) -> None:
+    async with open_app() as d:
+        await d.pilot.press("f9", "down", "down", "down", "enter")
+        await d.wait(lambda: isinstance(d.app.screen, AskLine))
+        await refused(d, Path("99999999"), "max tokens is a number from 1 to 1000000")
+        await name_it(d, Path("77"))
+        assert d.app.settings.max_tokens == 77
+
+
+async def test_an_error_goes_when_another_source_is_chosen(open_app: Opener) -> None:
+    async with open_app("misfit") as d:
+        await d.pilot.press("f7", "ctrl+s")
+        await d.wait(lambda: isinstance(d.app.screen, ConvertScreen))
+        await d.sees("use revision 5712926")
+        await d.pilot.press(*"org/x")
+        await d.wait(lambda: "use revision 5712926" not in d.shown)
+
+
+def test_a_conversions_agreement_is_told_in_few_digits() -> None:
+    lines = report_lines({"agreement": {"cosine_mean": 0.9992694854736328, "rows": 1234567}})
+    assert "Against the unquantised drafter: cosine mean 0.999269, rows 1234567" in lines
