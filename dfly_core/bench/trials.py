@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import mlx.core as mx
@@ -48,21 +49,6 @@ def run_trial(
     before it is read. Its peak memory leaves out the drafter, which lies there unused.
     Nothing of the answers before it is known, neither caches nor acceptance.
     """
-    chat, pair.acceptance = pair.acceptance, None
-    try:
-        return _run_trial(pair, ids, max_tokens, draft, costs, cancelled)
-    finally:
-        pair.acceptance = chat
-
-
-def _run_trial(
-    pair: Pair,
-    ids: Sequence[int],
-    max_tokens: int,
-    draft: bool,
-    costs: Costs | None,
-    cancelled: Cancelled,
-) -> Run:
     mx.clear_cache()
     mx.reset_peak_memory()
     context = Context(pair, draft=draft)
@@ -70,11 +56,12 @@ def _run_trial(
     steps: list[Step] = []
     stats = Stats(prompt_tokens=len(ids))
     begun, first = time.perf_counter(), None
-    for event in generate(context, ids, options, cancelled, costs=costs if draft else None):
-        if isinstance(event, Step):
-            first = first or time.perf_counter() - begun
-            steps.append(event)
-            stats = stats.add(event)
+    with _nothing_seen(pair):
+        for event in generate(context, ids, options, cancelled, costs=costs if draft else None):
+            if isinstance(event, Step):
+                first = first or time.perf_counter() - begun
+                steps.append(event)
+                stats = stats.add(event)
     unused = 0 if draft else pair.info.draft_bytes
     return Run(
         ids=[token.id for step in steps for token in step.emitted],
@@ -92,6 +79,16 @@ def _run_trial(
             parked_steps=stats.plain_steps if draft else 0,
         ),
     )
+
+
+@contextmanager
+def _nothing_seen(pair: Pair) -> Iterator[None]:
+    """An answer that starts from no acceptance seen before, and leaves none."""
+    seen, pair.acceptance = pair.acceptance, None
+    try:
+        yield
+    finally:
+        pair.acceptance = seen
 
 
 def compared(run: Run, expected: Sequence[int]) -> Run:
