@@ -7,6 +7,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import Input
@@ -111,10 +112,17 @@ async def test_fault_17_a_disk_that_fills_while_chatting_is_said_and_once_freed_
 
 
 async def test_fault_17_a_full_disk_refuses_export_and_settings_in_one_line(
-    open_app: Opener, home: Path
+    open_app: Opener, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = home / "full"
-    full.symlink_to("/dev/full")
+    full, really = home / "full", Path.open
+
+    def opened(self: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        if self == full and mode == "x":
+            really(self, "x").close()
+            return really(Path("/dev/full"), "w", **options)
+        return really(self, mode, *rest, **options)
+
+    monkeypatch.setattr(Path, "open", opened)
     async with open_app("echo") as d:
         await d.ask("first")
         await d.answered()
@@ -122,3 +130,4 @@ async def test_fault_17_a_full_disk_refuses_export_and_settings_in_one_line(
         d.app.screen.query_one(Input).value = str(full)
         await d.pilot.press("enter")
         await d.sees("No space left on device")
+        assert not full.exists()

@@ -221,7 +221,10 @@ def worker(terminal: Terminal) -> int:
     """The engine's process."""
     for pid in terminal.family():
         words = subprocess.run(
-            ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
+            ["ps", "-ww", "-o", "args=", "-p", str(pid)],
+            capture_output=True,
+            text=True,
+            check=False,
         ).stdout
         if "dfly_core.worker" in words:
             return pid
