@@ -73,6 +73,18 @@ def test_within_the_part_the_best_id_is_the_full_heads(target: Target) -> None:
     assert VOCAB - 1 in part, "a stop id can always be proposed"
 
 
+def test_at_a_tie_the_first_id_wins_as_in_the_whole_head() -> None:
+    made = make_target(vocab_size=VOCAB, hidden_size=HIDDEN)
+    weight = made.head_module.weight
+    weight[20] = weight[10] = mx.full((HIDDEN,), 9.0)
+    head = easy(made, [])
+    head.read([20] * 5 + [10])  # so that 20 ranks before 10
+    head.prepare()
+    assert head.ranks(mx.array([20, 10])).tolist() == [0, 1]
+    asked = mx.ones((1, 1, HIDDEN))
+    assert ids_of(head.best(asked)) == ids_of(mx.argmax(made.head(asked), axis=-1)) == [10]
+
+
 def test_a_small_head_is_read_whole() -> None:
     small = make_target(vocab_size=1024, hidden_size=HIDDEN)
     head = DraftHead(small, 1024, [1000])
