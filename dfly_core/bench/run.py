@@ -10,6 +10,7 @@ from typing import Any
 
 from dfly_core import __version__
 from dfly_core.bench.baseline import check_baseline
+from dfly_core.bench.company import Watch
 from dfly_core.bench.components import measure_components
 from dfly_core.bench.diagnose import diagnose
 from dfly_core.bench.prompts import Prompt, read_prompts
@@ -54,6 +55,7 @@ def benchmark(
         if prompt.id in kept:
             continue
         runs: list[tuple[Run, Run]] = []
+        watch = Watch()
         for trial in range(job.trials):
             done = number * job.trials + trial
             yield Progress("bench", prompt.id, done, len(prompts) * job.trials, "trials")
@@ -61,7 +63,8 @@ def benchmark(
             if cancelled() or any(run.cancelled for run in runs[-1]):
                 yield _ended(path, report, len(prompts))
                 return
-        row = make_row(prompt.id, prompt.category, *_judged(pair, ids[prompt.id], runs))
+        company = watch.seen()
+        row = make_row(prompt.id, prompt.category, *_judged(pair, ids[prompt.id], runs), company)
         if row.parity:
             drafted += [run for _, run in runs]
         report = replace(report, results=(*report.results, asdict(row)))

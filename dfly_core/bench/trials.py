@@ -76,7 +76,7 @@ def run_trial(
             mean_accepted_length=stats.mean_accepted_length,
             acceptance_rate=stats.acceptance_rate,
             cycles=stats.cycles,
-            parked_steps=stats.plain_steps if draft else 0,
+            plain_steps=stats.plain_steps,
         ),
     )
 

@@ -18,6 +18,7 @@ from dfly_core.records.errors import (
     Usage,
 )
 from dfly_core.records.events import Benchmarked, Progress, Rowed
+from dfly_core.records.marks import mark_lines, short_marks
 from dfly_core.records.report import HEADINGS, by_category, cells, markdown, why_withheld
 from dfly_core.records.visible import one_line
 
@@ -96,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
 def _line(row: dict[str, Any]) -> str:
     values = cells(row)
     named = zip(HEADINGS[1:-1], values[1:-1], strict=True)
-    return f"{values[0]}: {values[-1]}, " + ", ".join(f"{name} {value}" for name, value in named)
+    doubt = f" ({mark})" if (mark := short_marks(row)) else ""
+    return f"{values[0]}: {values[-1]}, " + ", ".join(f"{n} {value}" for n, value in named) + doubt
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
@@ -104,9 +106,8 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     console.print(report["verify"]["words"], markup=False, highlight=False)
     console.print(_table("by prompt", [cells(row) for row in rows]))
     console.print(_table("by category", [cells(row) for row in by_category(rows)]))
-    for row in rows:
-        if line := why_withheld(row):
-            console.print(one_line(line, 2000), markup=False, highlight=False)
+    for line in [*filter(None, map(why_withheld, rows)), *mark_lines(rows)]:
+        console.print(one_line(line, 2000), markup=False, highlight=False)
     check = report["baseline_check"]
     if check and check["ratio"] is not None:
         ours, theirs = check["ours_tps_median"], check["mlx_lm_tps_median"]

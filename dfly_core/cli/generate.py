@@ -110,7 +110,7 @@ def as_json(pair: PairInfo, steps: list[Step], done: Generated) -> dict[str, Any
         "generated_tokens": stats.emitted,
         "finish_reason": done.finish,
         "cycles": stats.cycles,
-        "parked_steps": stats.plain_steps,
+        "plain_steps": stats.plain_steps,
         "drafted": stats.verified,
         "accepted": stats.accepted,
         "mean_accepted_length": stats.mean_accepted_length,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from dfly_core.records.marks import Company, marked_words, marks, short_marks
 
 SCHEMA_VERSION = 1
 
@@ -26,7 +28,7 @@ class Trial:
     mean_accepted_length: float | None = None
     acceptance_rate: float | None = None
     cycles: int = 0
-    parked_steps: int = 0
+    plain_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Row:
     """One prompt's result: medians over trials where every trial matched, else `withheld`.
 
     `spread` fields are (lowest, highest) over trials. Peak memory leaves the drafter's bytes
-    out of the baseline's, which would not need it.
+    out of the baseline's, which would not need it. Where there is no `speedup`,
+    `no_speedup` says why; `marks` say why the rates can't be trusted.
     """
 
     id: str
@@ -78,6 +81,9 @@ class Row:
     dfly_peak_memory_bytes: int
     baseline_trials: tuple[Trial, ...]
     dfly_trials: tuple[Trial, ...]
+    no_speedup: str | None = None
+    company: Company | None = None
+    marks: tuple[str, ...] = ()
 
 
 def make_row(
@@ -86,8 +92,12 @@ def make_row(
     baseline: Sequence[Trial],
     dfly: Sequence[Trial],
     withheld: Withheld | None,
+    company: Company | None = None,
 ) -> Row:
-    """The row of a prompt's trials; without parity every median is withheld with it."""
+    """The row of a prompt's trials; without parity every median is withheld with it.
+
+    `company` is how busy the machine was meanwhile.
+    """
     parity = withheld is None
 
     def median(trials: Sequence[Trial], name: str) -> float | None:
@@ -99,13 +109,15 @@ def make_row(
         return (min(found), max(found)) if parity and found else None
 
     plain, fast = median(baseline, "tokens_per_second"), median(dfly, "tokens_per_second")
-    return Row(
+    mean = median(dfly, "mean_accepted_length")
+    drafted = mean is not None
+    row = Row(
         id=id,
         category=category,
         baseline_tps_median=plain,
         dfly_tps_median=fast,
-        speedup=fast / plain if plain and fast else None,
-        mean_accepted_length_median=median(dfly, "mean_accepted_length"),
+        speedup=fast / plain if plain and fast and drafted else None,
+        mean_accepted_length_median=mean,
         acceptance_rate_median=median(dfly, "acceptance_rate"),
         parity=parity,
         withheld=withheld,
@@ -117,7 +129,13 @@ def make_row(
         dfly_peak_memory_bytes=max(trial.peak_memory_bytes for trial in dfly),
         baseline_trials=tuple(baseline),
         dfly_trials=tuple(dfly if parity else (_without_rates(trial) for trial in dfly)),
+        no_speedup=None if drafted else NO_CYCLE if parity else "withheld",
+        company=company,
     )
+    return replace(row, marks=marks(asdict(row)))
+
+
+NO_CYCLE = "no trial drafted: both sides did the same work, and a ratio would be noise"
 
 
 def _without_rates(trial: Trial) -> Trial:
@@ -161,15 +179,20 @@ HEADINGS = (
 )
 NOTHING = "-"
 NO_DRAFT = "did not draft"
+DOUBT = "?"
+MARKS = "marks"
 
 
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """A row of the report as table cells, one per heading; works for `by_category` rows too."""
+    """A row of the report as table cells, one per heading; works for `by_category` rows too.
+
+    A `?` after a speed-up says that the row, or one it sums up, is marked.
+    """
     return (
         str(row["id"]),
         _number(row["baseline_tps_median"], ".1f"),
         _number(row["dfly_tps_median"], ".1f"),
-        _number(speedup(row), ".2f", "x"),
+        _number(speedup(row), ".2f", "x" + DOUBT * bool(marks(row) or row.get("marked_words"))),
         NO_DRAFT if never_drafted(row) else _number(row["mean_accepted_length_median"], ".2f"),
         _number(row["acceptance_rate_median"], ".0%"),
         row.get("parity_words") or ("equal" if row["parity"] else "WITHHELD"),
@@ -220,6 +243,7 @@ def _summary(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         values = [value for value in found if value is not None]
         out[field_] = statistics.median(values) if values else None
     out["parity_words"] = f"{len(published)} of {len(rows)}"
+    out["marked_words"] = marked_words(rows)
     return out
 
 
@@ -231,22 +255,34 @@ def markdown(report: Mapping[str, Any]) -> str:
         "",
         f"{hardware['chip']}, {hardware['memory_gb']} GB, {hardware['os']}, "
         f"mlx {hardware['mlx']}, mlx-lm {hardware['mlx_lm']}, Python {hardware['python']}. "
-        f"{report['trials']} trials of at most {report['max_tokens']} tokens, interleaved; "
+        f"{_trials(report['trials'])} of at most {report['max_tokens']} tokens, interleaved; "
         "medians; the prompt's time is not in the rates.",
         "",
         f"Verified: {verify['words']}.",
         "",
-        *_markdown_table([cells(row) for row in report["results"]]),
+        *_markdown_table(report["results"]),
         "",
-        *_markdown_table([cells(row) for row in by_category(report["results"])]),
+        *_markdown_table(by_category(report["results"])),
         "",
     ]
     lines += [f"- {line}" for row in report["results"] if (line := why_withheld(row))]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
+def _trials(count: int) -> str:
+    return f"{count} trial{'s' * (count != 1)}"
+
+
+def _markdown_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table of rows, with a column of their marks where there are any."""
+
     def line(values: Sequence[str]) -> str:
         return "| " + " | ".join(value.replace("|", "\\|") for value in values) + " |"
 
-    return [line(HEADINGS), line(["---"] + ["---:"] * (len(HEADINGS) - 1)), *map(line, rows)]
+    told = [row.get("marked_words") or short_marks(row) for row in rows]
+    headings: tuple[str, ...] = HEADINGS
+    shown = [cells(row) for row in rows]
+    if any(told):
+        headings = (*HEADINGS, MARKS)
+        shown = [(*row, mark) for row, mark in zip(shown, told, strict=True)]
+    return [line(headings), line(["---"] + ["---:"] * (len(headings) - 1)), *map(line, shown)]

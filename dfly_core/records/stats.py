@@ -13,8 +13,8 @@ class Stats:
     """Counts over the steps of one answer, or of many; every rate is a property.
 
     Seconds are wall time. The prompt's step counts its time as prefill and its token as
-    emitted, but is no cycle; plain and parked steps are counted apart from cycles. Time to
-    first token runs from the request, template and tokenizer included.
+    emitted, but is no cycle; plain steps, those without drafting, are counted apart from
+    cycles. Time to first token runs from the request, template and tokenizer included.
     """
 
     prompt_tokens: int = 0

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from dfly_core.records import report as records
+from dfly_core.records.marks import marked_words, marks
 from dfly_tui.state.progress import plural
 
 Row = Mapping[str, Any]
@@ -59,6 +60,8 @@ def summary(rows: Sequence[Row]) -> str:
         parts.append(f"median speed-up {median(speeds):.2f}x")
     if len(speeds) > 1:
         parts.append(f"from {min(speeds):.2f} to {max(speeds):.2f}")
+    if marked := marked_words(rows):
+        parts.append(marked)
     if idle:
         parts.append(f"{idle} did not draft")
     if withheld:
@@ -87,6 +90,11 @@ def diagnosis(row: Row) -> str:
         return ""
     gap = f", gap {why['gap']:.3g}" if why.get("gap") is not None else ""
     return f"withheld: token {why.get('index')}{gap}"
+
+
+def doubts(row: Row) -> str:
+    """Why a row's rates can't be trusted; empty when they can."""
+    return ", ".join(marks(row))
 
 
 def categories(rows: Sequence[Row]) -> list[list[str]]:

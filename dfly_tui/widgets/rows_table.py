@@ -26,6 +26,7 @@ from dfly_tui.state.reports import (
     columns,
     compared,
     diagnosis,
+    doubts,
 )
 from dfly_tui.text import cell, content
 
@@ -120,10 +121,12 @@ class RowsTable(Vertical):
         at = self.query_one(DataTable).cursor_row
         row = self._rows[at] if 0 <= at < len(self._rows) else None
         words = BAR_WORDS if 4 in self._columns else ""
-        if row is not None and diagnosis(row):
-            words = f"{row.get('id')} {diagnosis(row)}"
+        if row is not None and (why := diagnosis(row) or doubts(row)):
+            words = f"{row.get('id')}{'?' * bool(doubts(row))} {why}"
         elif not words and any(map(diagnosis, self._rows)):
             words = "A withheld row says here why."
+        elif any(map(doubts, self._rows)):
+            words += f"{' ' * bool(words)}A row with ? says here why it is doubtful."
         legend = self._whole and len(self._rows) > 1 and self.size.width >= MIDDLE
         if legend and not (row is not None and diagnosis(row)):
             words += f"{' ' * bool(words)}{CATEGORY_WORDS}"

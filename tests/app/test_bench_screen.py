@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from dfly_tui.screens.bench import BenchScreen
 from tests.app.app_driving import Driver, Opener
@@ -61,3 +61,21 @@ async def test_the_legend_says_what_a_categorys_speed_up_is(open_app: Opener) ->
         await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
         await measured(d, 1)
         await d.sees("Category speed-up: median of its rows' own")
+
+
+async def test_rates_of_one_trial_are_marked_in_the_table_and_by_the_median(
+    open_app: Opener,
+) -> None:
+    async with open_app(size=(160, 40)) as d:
+        await d.pilot.press("f8")
+        await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
+        d.app.screen.query_one("#trials", Input).value = "1"
+        await measured(d, 1)
+        await d.sees("2.20x?")
+        await d.sees("3 of 3 rows marked")
+        await d.sees("code-0 [/]? 1 trial: no spread")
+        d.app.screen.query_one("#trials", Input).value = "3"
+        await measured(d, 2)
+        await d.sees("2.20x ")
+        assert "2.20x?" not in d.shown
+        assert "no spread" not in d.shown

@@ -78,6 +78,10 @@ def test_the_report_says_what_was_measured_on_what(job: Bench) -> None:
         assert row["baseline_trials"][0]["cycles"] == 0
         assert row["baseline_trials"][0]["time_to_first_token"] > 0
         assert row["dfly_peak_memory_bytes"] > 0
+        assert row["marks"][0] == "2 trials: no spread"
+        assert row["company"]["cores"] >= 1
+        assert row["company"]["own"] > 0
+        assert row["company"]["average"] >= 0
 
 
 def test_trials_are_in_turns_and_swap_who_goes_first(
@@ -279,6 +283,6 @@ def test_a_trial_knows_nothing_of_what_was_answered_before() -> None:
     pair = make_pair(3, max_position_embeddings=600)
     costs = Costs(plain=1.0, verify=(1.0, 1.1, 1.2, 1.3, 1.35, 1.4), draft=0.8)
     runs = [run_trial(pair, [5, 6, 7], 100, True, costs, lambda: False).trial for _ in range(3)]
-    assert len({(run.cycles, run.parked_steps) for run in runs}) == 1
+    assert len({(run.cycles, run.plain_steps) for run in runs}) == 1
     assert runs[0].cycles > 0
     assert pair.acceptance is None

@@ -34,6 +34,8 @@ def test_it_prints_the_path_writes_the_report_and_shows_the_table(
     assert captured.out == f"report: {output}\n"
     assert "by category" in captured.err
     assert "[red]y" in captured.err
+    assert "(1 trial: no spread" in captured.err
+    assert "2 of 2 rows marked with ?" in captured.err
     report = json.loads(output.read_text())
     assert report["model"] == "embedded"
     assert [row["parity"] for row in report["results"]] == [True, True]

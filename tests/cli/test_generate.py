@@ -296,6 +296,10 @@ def test_the_summary_tells_plain_steps_apart_from_cycles(
 ) -> None:
     assert main(["generate", "--prompt", PROMPTS[0], "--no-draft", "--max-tokens", "5"]) == 0
     assert "0 cycles and 4 plain steps" in capsys.readouterr().err
+    options = ["--no-draft", "--max-tokens", "5", "--json"]
+    assert main(["generate", "--prompt", PROMPTS[0], *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["cycles"], found["plain_steps"]) == (0, 4)
 
 
 def test_what_may_not_be_read_is_named_with_its_remedy(
