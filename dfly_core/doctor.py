@@ -26,16 +26,19 @@ from dfly_core.records.commands import Doctor, Load
 from dfly_core.records.errors import DflyError
 from dfly_core.records.events import Examined, Progress
 from dfly_core.records.loaded import Costs, Verdict
+from dfly_core.records.memory import (
+    OFFICIAL_DRAFT_BYTES,
+    Need,
+    kv_bytes,
+    official_need,
+    size_words,
+)
 
 Loader = Callable[[Load], Generator[Progress, None, Pair]]
 
 BANDWIDTH_BYTES, BANDWIDTH_ROUNDS = 1 << 28, 6
 TIMED_AFTER, TIMES = 64, 3  # context rows and repetitions of the routes' costs
 PUBLISHED_MEAN = 5.41  # mean accepted length of the official 8B pair (arXiv:2607.25852)
-# Of the official pair, for a machine that has not fetched it: sizes on disk, K/V of one token.
-OFFICIAL_TARGET, OFFICIAL_KV = 4_610_000_000, 168_000
-OFFICIAL_DRAFT = {"16 bit": 2_265_000_000, "8 bit": 1_203_000_000, "4 bit": 637_000_000}
-WORKING = 1 << 29  # activations, buffers and the interpreter
 
 
 def examine(job: Doctor, load: Loader) -> Iterator[Progress | Examined]:
@@ -147,27 +150,20 @@ def memory_fit(job: Doctor) -> dict[str, Any]:
         context = min(job.context, int(config.get("max_position_embeddings") or job.context))
         widened = 2 if backend() == "cpu" else 1  # 16-bit values are computed in 32 bit there
         weights = sum(row["bytes"] for row in models.values()) * widened
-        out["pair"] = _fit(weights, kv_bytes(config) * widened, context, usable)
+        out["pair"] = _fit(Need(weights, kv_bytes(config) * widened), context, usable)
     out["official"] = {
-        f"drafter at {bits}": _fit(OFFICIAL_TARGET + size, OFFICIAL_KV, job.context, usable)
-        for bits, size in OFFICIAL_DRAFT.items()
+        f"drafter at {bits}": _fit(official_need(bits), job.context, usable)
+        for bits in OFFICIAL_DRAFT_BYTES
     }
     return out
 
 
-def kv_bytes(config: dict[str, Any]) -> int:
-    """Bytes of one token's keys and values in 16 bit, by the target's config.json."""
-    heads = int(config["num_attention_heads"])
-    kv_heads = int(config.get("num_key_value_heads") or heads)
-    size = int(config.get("head_dim") or int(config["hidden_size"]) // heads)
-    return 2 * 2 * int(config["num_hidden_layers"]) * kv_heads * size
-
-
-def _fit(weights: int, kv: int, context: int, usable: int | None) -> dict[str, Any]:
-    needed = weights + kv * context + WORKING
+def _fit(need: Need, context: int, usable: int | None) -> dict[str, Any]:
+    needed = need.at(context)
     return {
-        "weights_bytes": weights,
-        "kv_bytes": kv * context,
+        "words": need.words,
+        "weights_bytes": need.weights,
+        "kv_bytes": need.kv * context,
         "context": context,
         "needed_bytes": needed,
         "fits": None if usable is None else needed <= usable,
@@ -181,17 +177,13 @@ def memory_problems(memory: dict[str, Any]) -> list[Problem]:
         return []
     return [
         Problem(
-            f"the pair needs {_gb(pair['needed_bytes'])} at {pair['context']} tokens, "
-            f"{_gb(memory['usable_bytes'])} can be used here",
+            f"the pair needs {pair['words']}: too much at {pair['context']:,} tokens, since "
+            f"{size_words(memory['usable_bytes'])} can be used here",
             "take a smaller or more quantised model, a drafter converted with --quantize, or a "
             "shorter context",
             True,
         )
     ]
-
-
-def _gb(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"
 
 
 def verdict_problems(pair: Pair) -> list[Problem]:

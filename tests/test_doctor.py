@@ -15,7 +15,7 @@ import pytest
 
 from dfly_core import doctor as module
 from dfly_core.cli.main import main
-from dfly_core.doctor import examine, kv_bytes, pass_bytes, predict, rate_of_mean, route_costs
+from dfly_core.doctor import examine, pass_bytes, predict, rate_of_mean, route_costs
 from dfly_core.exact.verdict import judge
 from dfly_core.model.locate import EMBEDDED
 from dfly_core.model.machine import machine_facts
@@ -23,7 +23,9 @@ from dfly_core.model.pair import Pair
 from dfly_core.records.commands import Doctor, Load
 from dfly_core.records.errors import Refused
 from dfly_core.records.events import Examined, Progress
+from dfly_core.records.memory import kv_bytes, official_need
 from dfly_core.records.page import page_lines
+from dfly_tui.state.checking import first_run_words
 from tests.exact.test_verdict import findings
 from tests.tiny import BLOCK, make_pair
 
@@ -122,8 +124,8 @@ def test_too_little_memory_is_told_before_anything_is_loaded(
     assert found.healthy is False
     assert asked == []
     problem = found.page["problems"][0]
-    assert "0.1 GB can be used here" in problem["what"]
-    assert "at 1000 tokens" in problem["what"]
+    assert "since 0.10 GB can be used here" in problem["what"]
+    assert "too much at 1,000 tokens" in problem["what"]
     assert "--quantize" in problem["remedy"]
     assert "does NOT fit" in "\n".join(page_lines(found.page))
 
@@ -209,3 +211,17 @@ def test_the_official_models_kv_bytes_are_the_known_147_kb() -> None:
         "head_dim": 128, "hidden_size": 4096,
     }  # fmt: skip
     assert kv_bytes(config) == 147_456
+
+
+def test_the_need_of_qwen3_8b_is_told_alike_wherever_it_is_told() -> None:
+    need = official_need()
+    assert need.words == "5.78 GB + 0.17 GB per 1,000 tokens of context"
+    assert need.at(0) + 8 * 1000 * need.kv == need.at(8000)
+    assert need.words in (Path(__file__).parents[1] / "README.md").read_text("utf-8").replace(
+        " of memory", ""
+    )
+    for mac in (True, False):
+        assert need.words in first_run_words(16_000_000_000, mac)
+    found = page_of(Doctor(), loading(make_pair()))
+    line = next(line for line in page_lines(found.page) if "drafter at 4 bit" in line)
+    assert line.strip().startswith(f"Qwen3-8B 4 bit, drafter at 4 bit: {need.words}: at 8,192")

@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 
 from dfly_core.preflight import ask, version_of
+from dfly_core.records.memory import usable
 
 SAMPLES = 16  # places of 4 KB each that a weight file's fingerprint reads besides its header
 
@@ -164,4 +165,4 @@ def usable_memory() -> int | None:
         if isinstance(size, int) and size > 0:
             return size
     total = total_memory()
-    return None if total is None else total * 3 // 4
+    return None if total is None else usable(total)

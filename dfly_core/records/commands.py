@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dfly_core.records.loaded import VerifyMode
+from dfly_core.records.memory import CONTEXT
 
 Role = Literal["system", "user", "assistant"]
 
@@ -107,7 +108,7 @@ class Doctor:
 
     model: str | None = None
     draft: str | None = None
-    context: int = 8192
+    context: int = CONTEXT
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dfly_core.records.memory import size_words
+
 UNKNOWN = "unknown"
 
 
@@ -57,8 +59,8 @@ def _memory(memory: Mapping[str, Any]) -> Iterator[str]:
             continue
         verdict = {True: "fits", False: "does NOT fit", None: UNKNOWN}[fit["fits"]]
         yield (
-            f"  {name}: {_size(fit['needed_bytes'])} = weights {_size(fit['weights_bytes'])} + "
-            f"K/V of {fit['context']} tokens {_size(fit['kv_bytes'])} + working space: {verdict}"
+            f"  {name}: {fit['words']}: at {fit['context']:,} tokens "
+            f"{_size(fit['needed_bytes'])}, {verdict}"
         )
 
 
@@ -132,4 +134,4 @@ def _wrapped(
 def _size(size: int | None) -> str:
     if size is None:
         return UNKNOWN
-    return f"{size / 1e9:.2f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+    return size_words(size)

@@ -110,7 +110,7 @@ class ModelsScreen(Dialog[Load]):
             # The first that fits, else none.
             fits = [i for i, m in enumerate(self._drafters) if not misfit(target, m)]
             drafters.highlighted = fits[0] + 1 if fits else 0
-            words = too_large(target.size, memory_size())
+            words = too_large(target, memory_size())
         told = self.query_one("#words", Static)
         told.update(content(words))
         told.display = bool(words)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dfly_tui.state.progress import amount
+from dfly_core.records.memory import CONTEXT, official_need, usable
 
 OFFICIAL = "AngelSlim/Qwen3-8B-DFly-Block8"
-# Drafter and target in 4 bit, and their caches, activations and buffers.
-NEEDED_BYTES = 637_000_000 + 4_600_000_000 + 1_200_000_000
 
 
 def first_run_words(memory: int | None, mac: bool) -> str:
     """Whether Qwen3-8B would fit here and be of use, before any download."""
-    need = NEEDED_BYTES
+    need = official_need()
+    said = f"Qwen3-8B with its drafter, in 4 bit, needs {need.words}"
     if not mac:
         return (
-            f"Qwen3-8B in 4 bit needs about {amount(need, 'bytes')} of memory and a Mac: with "
-            "MLX's CPU backend, which this system has by default, it takes seconds per token."
+            f"{said}, and a Mac: with MLX's CPU backend, which this system has by default, it "
+            "takes seconds per token."
         )
     if memory is None:
-        return f"Qwen3-8B in 4 bit needs about {amount(need, 'bytes')} of memory."
-    fits = need * 1.25 <= memory
+        return f"{said}."
+    fits = need.at(CONTEXT) <= usable(memory)
     return (
-        f"Qwen3-8B in 4 bit needs about {amount(need, 'bytes')} of memory; "
-        f"this machine has {memory / 1e9:.0f} GB: it {'fits' if fits else 'does not fit'}."
+        f"{said}; this machine has {memory / 1e9:.0f} GB: it {'fits' if fits else 'does not fit'}."
     )

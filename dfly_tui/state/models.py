@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from dfly_core.records.commands import Load
 from dfly_core.records.loaded import PairInfo
+from dfly_core.records.memory import CONTEXT, Need, kv_bytes, usable
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,15 @@ def made_for_words(drafter: Found) -> str:
     return f"{layers} layers, hidden size {hidden}, vocabulary {vocabulary}"
 
 
-def too_large(bytes_needed: int, memory: int | None) -> str:
-    """Why models of that size will not run here; empty when they will or nobody knows."""
-    # The weights, and about a quarter again for caches, activations and the system.
-    if memory is None or bytes_needed * 1.25 <= memory:
+def too_large(target: Found, memory: int | None) -> str:
+    """Why a target will not run here, even alone; empty when it will or nobody knows."""
+    try:
+        need = Need(target.size, kv_bytes(target.config))
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        need = Need(target.size, 0)
+    if memory is None or need.at(CONTEXT) <= usable(memory):
         return ""
-    return f"needs about {bytes_needed * 1.25 / 1e9:.1f} GB, this machine has {memory / 1e9:.0f}"
+    return f"needs {need.words}, even alone; this machine has {memory / 1e9:.0f} GB"
 
 
 def on_mac() -> bool:

@@ -21,7 +21,7 @@ from dfly_tui.screens.race import RaceScreen
 from dfly_tui.screens.replay import page
 from dfly_tui.screens.settings import SettingsScreen, parse
 from dfly_tui.state.checking import first_run_words
-from dfly_tui.state.models import find_models, misfit, model_roots, read_model
+from dfly_tui.state.models import Found, find_models, misfit, model_roots, read_model, too_large
 from dfly_tui.state.panel import compare
 from dfly_tui.state.progress import duration, words
 from dfly_tui.state.reports import (
@@ -157,6 +157,17 @@ def test_models_are_found_where_they_lie_and_fit_or_do_not(tmp_path: Path) -> No
     assert ours is not None
     assert misfit(found[1], ours) == ""
     assert misfit(found[2], ours) == "made for vocabulary 100, this target has 7"
+
+
+def test_a_target_that_is_too_large_says_what_it_needs() -> None:
+    sizes = {"num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}
+    config = TARGET | sizes | {"num_hidden_layers": 36}
+    large = Found("large", Path(), "folder", "target", 10_000_000_000, config)
+    told = too_large(large, 12_000_000_000)
+    assert told.startswith("needs 10.54 GB + 0.15 GB per 1,000 tokens of context, even alone")
+    assert too_large(large, 64_000_000_000) == too_large(large, None) == ""
+    unclear = Found("odd", Path(), "folder", "target", 10_000_000_000, {"hidden_size": "?"})
+    assert "10.54 GB" in too_large(unclear, 12_000_000_000)
 
 
 async def test_fault_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be_chosen(
