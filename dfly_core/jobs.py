@@ -22,7 +22,7 @@ from dfly_core.engine.generate import check_request, generate
 from dfly_core.engine.predict import KnownTarget
 from dfly_core.exact.verdict import prepare
 from dfly_core.model.machine import backend, model_fingerprint
-from dfly_core.model.pair import Pair, check_pair, load_pair
+from dfly_core.model.pair import Pair, check_pair, fetch_pair, load_pair
 from dfly_core.model.prompt import prompt_ids
 from dfly_core.records.commands import (
     Bench,
@@ -120,6 +120,7 @@ class Program:
 
     def _load(self, job: Load, cancelled: IsCancelled) -> Iterator[Event]:
         yield Progress("load", job.model or "embedded pair", 0, 1, "models")
+        yield from fetch_pair(job, cancelled)
         # What does not fit is told before the old pair goes.
         target, _, draft, _ = check_pair(job)
         files = tuple(model_fingerprint(folder) for folder in _there(target, draft))

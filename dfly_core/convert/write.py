@@ -15,10 +15,10 @@ from dfly_core.convert.cast import cast, is_finite
 from dfly_core.convert.follow import Follower, Stretch, checksum
 from dfly_core.convert.place import WEIGHTS
 from dfly_core.convert.plan import GROUP_SIZE, Item, Plan
-from dfly_core.convert.rate import Meter
 from dfly_core.convert.safefile import read_safetensors
 from dfly_core.convert.staging import writing
 from dfly_core.convert.stored import WIDTHS, Bits, Region, blocks
+from dfly_core.model.rate import Meter
 from dfly_core.records.errors import DflyError, Refused, Stopped, Unavailable
 from dfly_core.records.events import Progress
 

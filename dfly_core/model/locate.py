@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from dfly_core.records.errors import DflyError, Missing, Refused, Unavailable
+from dfly_core.records.events import Progress
 
 EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
+REVISION = "main"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NAME_ONE = "name a model folder or a hub id such as owner/model"
 _FILES = ["*.json", "model*.safetensors", "*.jinja", "*.txt", "tokenizer.model", "License*"]
 
+# Of the HTTP client, whose package has two names.
+_UNREACHED = ("ConnectError", "ConnectTimeout")
 
-def locate(name: str, revision: str | None = None) -> Path:
+
+def locate(name: str) -> Path:
     """The folder of a model named by path or hub id; downloads what is not cached.
 
     Raises Missing, Refused or Unavailable with one remedy.
     """
+    events = fetched(name, lambda: False)
+    while True:
+        try:
+            next(events)
+        except StopIteration as end:
+            folder: Path = end.value
+            return folder
+
+
+def fetched(name: str, cancelled: Callable[[], bool]) -> Generator[Progress, None, Path]:
+    """As `locate`; yields the progress of a download, and raises Stopped soon after a cancel."""
     try:
         folder = Path(name).expanduser()
         if folder.is_dir():
@@ -29,7 +46,7 @@ def locate(name: str, revision: str | None = None) -> Path:
         raise Missing(f"{name} can't be read ({error})", _NAME_ONE) from error
     if name.startswith(("/", "./", "../", "~")) or not HUB_ID.fullmatch(name):
         raise Missing(f"no folder {name}", _NAME_ONE)
-    return _from_hub(name, revision)
+    return (yield from _from_hub(name, cancelled))
 
 
 def cached_folder(name: str, revision: str | None = None) -> Path | None:
@@ -58,16 +75,23 @@ def _complete(folder: Path) -> bool:
         return False
 
 
-def _from_hub(name: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
+def _from_hub(name: str, cancelled: Callable[[], bool]) -> Generator[Progress, None, Path]:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import filter_repo_objects, validate_repo_id
 
-    cached = cached_folder(name, revision)
+    from dfly_core.model.download import FAULTS, get_files, list_files, snapshot_folder
+
+    cached = cached_folder(name)
     if cached is not None:
         return cached
     try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=_FILES))
-    except Exception as error:
-        raise hub_fault(name, revision, error) from error
+        validate_repo_id(name)
+        commit, files = list_files(name, REVISION, cancelled)
+    except (*FAULTS, HFValidationError) as error:
+        raise hub_fault(name, REVISION, error) from error
+    wanted = [files[file] for file in filter_repo_objects(files, allow_patterns=_FILES)]
+    yield from get_files(wanted, name, commit, REVISION, cancelled)
+    return snapshot_folder(name, commit)
 
 
 def hub_fault(name: str, revision: str | None, error: Exception) -> DflyError:
@@ -94,9 +118,11 @@ def hub_fault(name: str, revision: str | None, error: Exception) -> DflyError:
                 f"the hub does not take your token ({name})", "run `hf auth login` again"
             )
         return Unavailable(f"the hub answers {status} for {name}", "try again later")
-    if isinstance(error, errors.LocalEntryNotFoundError):
+    offline = isinstance(error, (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled))
+    if offline or type(error).__name__ in _UNREACHED:
         return Unavailable(
-            f"{name} is not in the local cache and the hub can't be reached",
+            f"{name} is not in the local cache, and at {constants.ENDPOINT} "
+            "the hub can't be reached",
             "connect to the network, or name a folder that holds the model",
         )
     said = str(error).partition("\n")[0]

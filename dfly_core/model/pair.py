@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,13 @@ from dfly_core.model.config import (
 from dfly_core.model.drafter import Drafter, split_correction
 from dfly_core.model.headers import DAMAGE, Header, check_kinds, read_headers
 from dfly_core.model.layout import lay_out, on_cpu
-from dfly_core.model.locate import EMBEDDED, locate
+from dfly_core.model.locate import EMBEDDED, fetched, locate
 from dfly_core.model.prompt import Tokenizer, byte_ids, load_tokenizer, stop_ids
 from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target, check_family
 from dfly_core.records.commands import Load
 from dfly_core.records.errors import Missing, Refused
+from dfly_core.records.events import Progress
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.visible import one_line
 
@@ -119,20 +120,29 @@ def load_pair(request: Load) -> Pair:
     )
 
 
+def fetch_pair(request: Load, cancelled: Callable[[], bool]) -> Generator[Progress, None, None]:
+    """Have the hub ids of a request in the local cache; raises Stopped soon after a cancel."""
+    model, draft = _names(request)
+    # The drafter first: it is the smaller one, and more often the one that does not fit.
+    for name in (draft, model):
+        if name is not None:
+            yield from fetched(name, cancelled)
+
+
+def _names(request: Load) -> tuple[str | None, str | None]:
+    """Target and drafter by folder or hub id; None for one of the embedded pair, or for none."""
+    if request.draft is None or request.no_draft:
+        return request.model, None
+    return request.model or DEFAULT_TARGET, request.draft
+
+
 def find_pair(request: Load) -> tuple[Path, Path | None]:
     """The two folders a request means; downloads hub ids that are not cached."""
-    if request.model is None and request.draft is None:
-        drafter = None if request.no_draft else EMBEDDED / "drafter"
-        return EMBEDDED / "target", drafter
-    if request.model is None and not request.no_draft:
-        model = DEFAULT_TARGET
-    elif request.model is None:
-        return EMBEDDED / "target", None
-    else:
-        model = request.model
-    # The drafter first: it is the smaller one, and more often the one that does not fit.
-    draft = None if request.no_draft or request.draft is None else locate(request.draft)
-    return locate(model), draft
+    model, draft = _names(request)
+    drafter = None if draft is None else locate(draft)
+    if model is not None:
+        return locate(model), drafter
+    return EMBEDDED / "target", None if request.no_draft else EMBEDDED / "drafter"
 
 
 def check_fit(

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,6 +45,9 @@ class Hub:
     corrupt: bool = False  # large files arrive with a byte changed
     piece: int = 0  # bytes a write, if set, with a pause between
     whole_only: bool = False  # Range is not understood
+    hold: int | None = None  # bytes after which large answers wait until `go` is set
+    go: threading.Event = field(default_factory=threading.Event)
+    held: threading.Event = field(default_factory=threading.Event)  # one waits now
     requests: list[Request] = field(default_factory=list)
     url: str = ""
     content_url: str = ""
@@ -139,7 +142,20 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
                 headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
                 status, content = 206, content[start:]
             cut = hub.cuts.pop(0) if large and hub.cuts and self.command == "GET" else None
+            if large and hub.hold is not None and self.command == "GET":
+                return self._halting(status, content, headers, hub.hold)
             self._send(status, content, headers, cut)
+
+        def _halting(self, status: int, body: bytes, headers: dict[str, str], hold: int) -> None:
+            self.send_response(status)
+            for name, value in (headers | {"Content-Length": str(len(body))}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body[:hold])
+            hub.held.set()
+            hub.go.wait()
+            with suppress(OSError):  # the client may have left
+                self.wfile.write(body[hold:])
 
         def _refuse(self, status: int, code: str, message: str) -> None:
             headers = {"X-Error-Message": message} | ({"X-Error-Code": code} if code else {})
@@ -180,6 +196,7 @@ def serving(hub: Hub) -> Iterator[Hub]:
     try:
         yield hub
     finally:
+        hub.go.set()
         for server in servers:
             server.shutdown()
             server.server_close()

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from dfly_core.convert import hub as hub_module
 from dfly_core.convert.check import check
 from dfly_core.convert.convert import convert
 from dfly_core.engine.predict import KnownTarget
+from dfly_core.model import download
 from dfly_core.records.checked import Checked, check_lines
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import Busy, DflyError, Missing, Refused, Unavailable
@@ -44,7 +44,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(hub_module, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(download, "PAUSE_SECONDS", 0.0)
     with serving(Hub(REPOSITORY, files_of(SAMPLES / "serving-bin") | UNNEEDED)) as served:
         set_endpoint(monkeypatch, served.url)
         yield served
@@ -135,7 +135,7 @@ def test_progress_counts_bytes_up_to_the_total(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.piece = 1000
-    monkeypatch.setattr(hub_module, "EVENT_SECONDS", -1.0)
+    monkeypatch.setattr(download, "EVENT_SECONDS", -1.0)
     size = len(hub.files["pytorch_model.bin"])
     events = [
         event
@@ -291,7 +291,7 @@ def test_a_full_disk_under_the_cache_is_told_as_that(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(hub_module, "_stream", full)
+    monkeypatch.setattr(download, "_stream", full)
     error = refusal(tmp_path)
     assert isinstance(error, Unavailable)
     assert f"can't write {tmp_path / 'cache'} (No space left on device)" in error.what
@@ -302,7 +302,7 @@ def test_two_runs_do_not_write_one_part_file(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.piece = 1000
-    monkeypatch.setattr(hub_module, "EVENT_SECONDS", -1.0)
+    monkeypatch.setattr(download, "EVENT_SECONDS", -1.0)
     first = convert(Convert(str(tmp_path / "one"), REPOSITORY), never)
     for event in first:
         if isinstance(event, Progress) and event.item == "pytorch_model.bin":
@@ -397,6 +397,6 @@ def test_a_check_names_what_a_repository_is_refused_for_without_its_weights(
     assert "pytorch_model.bin" not in hub.fetched()
     set_endpoint(monkeypatch, "http://127.0.0.1:9")
     (said,) = checked(tmp_path, source="someone/new").refused
-    assert "someone/new could not be fetched from http://127.0.0.1:9" in said
-    assert "check the network" in said
+    assert "at http://127.0.0.1:9 the hub can't be reached" in said
+    assert "connect to the network" in said
     assert "\n" not in said
