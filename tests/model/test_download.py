@@ -82,6 +82,12 @@ def test_a_download_that_hangs_is_cancelled_and_leaves_the_pair_and_a_part_to_go
     have = part.stat().st_size
     assert 0 < have <= hub.hold
 
+    hub.hold = 0  # not one byte more comes: nothing but the cancel can end it
+    hub.held.clear()
+    assert load(program, hub)[-1] == Cancelled()
+    assert not hub.go.is_set()
+    assert part.stat().st_size == have
+
     hub.hold = None
     hub.held.clear()
     hub.requests.clear()
