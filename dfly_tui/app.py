@@ -145,8 +145,7 @@ class DflyApp(ScreenActions):
     @property
     def verify(self) -> VerifyMode:
         """How drafts are checked."""
-        modes: dict[str, VerifyMode] = {"fast": "fast", "auto": "auto"}
-        return modes.get(self.settings.verify, "exact")
+        return self.settings.verify_mode
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from dfly_core import __version__
 from dfly_core.records.commands import Load
-from dfly_core.records.usage import OneLineParser, flushed, parsed
+from dfly_core.records.usage import OneLineParser, flushed, parsed, prepare_streams
 from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
-from dfly_tui.state.conversation import Conversation
 from dfly_tui.state.places import data_dir
 from dfly_tui.state.settings import load_settings
 from dfly_tui.state.store import Store
@@ -32,13 +31,19 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument(
         "--resume", metavar="N", nargs="?", const="last", help="open the last chat, or number N"
     )
-    top.add_argument("--plain", action="store_true", help="line mode: for screen readers and pipes")
+    top.add_argument(
+        "--plain", action="store_true",
+        help="line mode, for screen readers and pipes: in a terminal every line is a message and "
+        "/help lists the commands; a pipe is one message, and leaves no chat behind unless "
+        "--resume says which one it belongs to (with --prompt stdin is not read)",
+    )  # fmt: skip
     top.add_argument("--debug", action="store_true", help="show tracebacks")
     return top
 
 
 def main(argv: Sequence[str] | None = None, worker: Sequence[str] = WORKER) -> int:
     """Run the app; returns the exit code."""
+    prepare_streams()
     args, code = parsed(parser(), argv)
     if args is None:
         return flushed("dfly-tui", code)
@@ -97,12 +102,14 @@ def _resumed(asked: str | None, data: Path) -> tuple[int | None, str]:
 def _plain(args: argparse.Namespace, worker: Sequence[str], data: Path, number: int | None) -> int:
     from dfly_tui.plain import Plain
 
-    settings, _ = load_settings(data / "settings.json")
-    chat = Conversation(system=settings.system)
-    options = settings.options
-    load = _load(args) or Load(settings.model, settings.draft, settings.no_draft)
+    settings, fault = load_settings(data / "settings.json")
+    load = _load(args) or Load(
+        settings.model, settings.draft, settings.no_draft, settings.verify_mode
+    )
     engine = Engine(data / "engine.log", worker)
-    plain = Plain(engine, load, options, data / "chats", chat)
+    plain = Plain(engine, load, settings.options, data, settings.system)
+    if fault:
+        plain.note(f"dfly-tui: {fault}")
     try:
         if number is not None:
             plain.resume(number)

@@ -4,73 +4,72 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from dfly_core.records.commands import GenerateOptions, Load
-from dfly_core.records.events import Event, Failed, Loaded, Progress
+from dfly_core.records.events import Cancelled, Event, Failed, Loaded, Progress
 from dfly_core.records.visible import visible
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
+from dfly_tui.line_commands import obey, tell_resumed
 from dfly_tui.state.conversation import Conversation, foot_words
 from dfly_tui.state.models import pair_words
 from dfly_tui.state.panel import PanelState
+from dfly_tui.state.progress import doing
 from dfly_tui.state.store import Store
-from dfly_tui.talk import COPY, Talk
+from dfly_tui.talk import Talk
 
-_WORDS = "/again answers again, /new begins another chat, /quit leaves; ctrl+c stops an answer"
+_WELCOME = "/help lists the commands, /quit leaves; ctrl+c stops an answer"
+_TELL_SECONDS = 10.0  # between two lines about a long load
 
 
 class Plain:
     """The view and the loop. Answers go to stdout, everything else to stderr."""
 
     def __init__(
-        self, engine: Engine, load: Load, options: GenerateOptions, chats: Path, chat: Conversation
+        self, engine: Engine, load: Load, options: GenerateOptions, data: Path, system: str
     ) -> None:
         self.desk = Desk(engine)
         self.panel = PanelState()
-        self.talk = Talk(self.desk, Store(chats), self.panel, self)
-        self.talk.chat = chat
-        self._load, self._options = load, options
+        self._piped = not sys.stdin.isatty()
+        # A question from a pipe is no chat to come back to, unless it goes on with one.
+        self.talk = Talk(self.desk, Store(data / "chats"), self.panel, self, not self._piped)
+        self.talk.chat = Conversation(system=system)
+        self.options, self.data, self.system = options, data, system
+        self._load = load
         self._code = 0
         self._unread = False
+        self._told_at = time.monotonic()
 
     def resume(self, number: int) -> None:
         """Go on with a chat from disk; raises OSError if it cannot be read."""
-        if self.talk.resume(number):
-            self._note(f"dfly-tui: {COPY}")
+        tell_resumed(self, number)
 
     def run(self, prompt: str) -> int:
         """Load, then answer until there is nothing more to ask; returns the exit code."""
+        if self._piped and not prompt:
+            prompt, fault = _whole_input()
+            if fault:
+                self.note(f"dfly-tui: {fault}")
+                return 2
         self.desk.start()
         if not self.desk.ask("load", self._load, self):
             self.trouble(self.desk.fault or "the engine could not be started")
             return 1
-        self._wait()
+        self.wait()
         if self._code:
             return self._code
         if prompt:
             self._answer(prompt)
-        if not sys.stdin.isatty():
-            text = "" if prompt else sys.stdin.read().rstrip("\n")
-            return self._answer(text) if text.strip() else self._code
-        self._note(_WORDS)
-        while (line := self._line()) is not None:
-            if line == "/quit":
-                break
-            self._command(line)
+        if self._piped:
+            return self._code
+        self.note(_WELCOME)
+        with suppress(EOFError):
+            while (line := self._line()) is not None:
+                if line.strip() and not obey(self, line):
+                    self._answer(line)
         return self._code
-
-    def _command(self, line: str) -> None:
-        if line == "/new":
-            self.talk.open(Conversation())
-            self._note("A new chat")
-        elif line == "/again":
-            if self.talk.again(self._options):
-                self._wait()
-        elif line.startswith("/") and line[1:].isalpha():
-            self._note(_WORDS)
-        elif line.strip():
-            self._answer(line)
 
     def _line(self) -> str | None:
         sys.stderr.write("> ")
@@ -83,11 +82,12 @@ class Plain:
 
     def _answer(self, text: str) -> int:
         self._code = int(self._unread)
-        if self.talk.ask(text, self._options):
-            self._wait()
+        if self.talk.ask(text, self.options):
+            self.wait()
         return self._code
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Until what was asked for has ended; ctrl+c ends it sooner."""
         while self.desk.busy:
             try:
                 if not self.desk.drain():
@@ -96,7 +96,8 @@ class Plain:
                 self.desk.cancel()
                 self._code = 130
         if self.desk.gone:
-            self.trouble(f"the engine ended ({self.desk.gone.words}); the chat is saved")
+            kept = "; the chat is saved" if self.talk.chat.number else ""
+            self.trouble(f"the engine ended ({self.desk.gone.words}){kept}")
 
     # What the desk and the talk call.
 
@@ -105,9 +106,19 @@ class Plain:
         for event in events:
             if isinstance(event, Loaded):
                 self.panel.pair, self.panel.verdict = event.pair, event.verdict
-                self._note(pair_words(event.pair))
+                self.note(pair_words(event.pair))
             elif isinstance(event, Failed):
                 self.trouble(f"{event.what}: {event.remedy}" if event.remedy else event.what)
+            elif isinstance(event, Cancelled):
+                self.note("dfly-tui: interrupted")
+            elif isinstance(event, Progress) and self._is_long():
+                self.note(doing(event))
+
+    def _is_long(self) -> bool:
+        if time.monotonic() - self._told_at < _TELL_SECONDS:
+            return False
+        self._told_at = time.monotonic()
+        return True
 
     def lost(self, gone: Gone) -> None:
         """The engine died; `_wait` says so."""
@@ -127,7 +138,7 @@ class Plain:
         self._print("\n")
         answer = self.talk.chat.last("assistant")
         if answer is not None:
-            self._note(foot_words(answer))
+            self.note(foot_words(answer))
 
     def progressed(self, progress: Progress) -> None:
         """Prompts are read quietly."""
@@ -135,7 +146,7 @@ class Plain:
     def trouble(self, words: str) -> None:
         """One clear line."""
         self._code = 1
-        self._note(f"dfly-tui: {words}")
+        self.note(f"dfly-tui: {words}")
 
     def _print(self, text: str) -> None:
         if self._unread:
@@ -148,8 +159,20 @@ class Plain:
             self._unread, self._code = True, 1
             self.desk.cancel()
             if not isinstance(error, BrokenPipeError):
-                self.trouble(f"dfly-tui: stdout can't be written ({error.strerror})")
+                self.trouble(f"stdout can't be written ({error.strerror})")
 
-    def _note(self, words: str) -> None:
+    def note(self, words: str) -> None:
+        """A line that is no answer, to stderr."""
         sys.stderr.write(f"{visible(words)}\n")
         sys.stderr.flush()
+
+
+def _whole_input() -> tuple[str, str]:
+    """The one message that a pipe holds, or why there is none."""
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8").rstrip("\n")
+    except UnicodeDecodeError as error:
+        return "", f"stdin is not UTF-8 ({error.reason}): convert it first"
+    except OSError as error:
+        return "", f"stdin can't be read ({error.strerror}): give a file or a pipe"
+    return text, "" if text.strip() else "stdin is empty: write a message to it, or use --prompt"

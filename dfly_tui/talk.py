@@ -45,8 +45,12 @@ class View(Protocol):
 class Talk:
     """The conversation that is open."""
 
-    def __init__(self, desk: Desk, store: Store, panel: PanelState, view: View) -> None:
+    def __init__(
+        self, desk: Desk, store: Store, panel: PanelState, view: View, keeps: bool = True
+    ) -> None:
+        """Without `keeps` a new chat is never written; one from disk is, as ever."""
         self.desk, self.store, self.panel, self.view = desk, store, panel, view
+        self._keeps = keeps
         self.chat = Conversation()
         self.answer: Turn | None = None
         self._unsaved: list[Run] = []
@@ -87,10 +91,10 @@ class Talk:
             return False
         question = Turn(self.chat.next_number, "user", text, "stop")
         self.chat.turns.append(question)
-        if not self.chat.number:
-            self.write(lambda: self.store.create(self.chat))
-        else:
+        if self.chat.number:
             self.keep(lambda: self.store.say(self.chat, question))
+        elif self._keeps:
+            self.write(lambda: self.store.create(self.chat))
         return self._answer(options)
 
     def again(self, options: GenerateOptions, text: str | None = None) -> bool:

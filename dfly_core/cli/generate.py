@@ -17,7 +17,7 @@ from dfly_core.records.commands import Generate, GenerateOptions, Message
 from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Unavailable, Usage
 from dfly_core.records.events import Generated, Loaded, Stepped
 from dfly_core.records.loaded import PairInfo
-from dfly_core.records.stats import Stats
+from dfly_core.records.stats import summary_words
 from dfly_core.records.step import Step
 from dfly_core.records.visible import visible
 
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         say(json.dumps(as_json(loaded.pair, steps, done)))
     else:
-        print(_summary(done.stats, done.finish), file=sys.stderr)
+        print(summary_words(done.stats, done.finish), file=sys.stderr)
     return EXIT_INTERRUPTED if done.finish == "cancelled" else EXIT_DONE
 
 
@@ -190,22 +190,3 @@ def _write_step(step: Step, file: TextIO) -> None:
         raise Unavailable(
             f"{file.name} can't be written ({error.strerror})", "make room, or name another file"
         ) from error
-
-
-def _summary(stats: Stats, finish: str) -> str:
-    first, rate, mean, accepted = (
-        stats.time_to_first_token,
-        stats.tokens_per_second,
-        stats.mean_accepted_length,
-        stats.acceptance_rate,
-    )
-    parts = [
-        f"{stats.emitted} tokens ({finish})",
-        f"{rate:.1f} tokens/s" if rate else "- tokens/s",
-        f"first after {first:.2f} s" if first is not None else "first after -",
-        f"{stats.cycles} cycles"
-        + (f" and {stats.plain_steps} plain steps" if stats.plain_steps else ""),
-        f"mean accepted length {mean:.2f}" if mean else "mean accepted length -",
-        f"acceptance {accepted:.0%}" if accepted is not None else "acceptance -",
-    ]
-    return " | ".join(parts)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType
 
 from dfly_core import __version__
@@ -19,7 +16,7 @@ from dfly_core.records.errors import (
     DflyError,
     import_fault,
 )
-from dfly_core.records.usage import OneLineParser, flushed, parsed
+from dfly_core.records.usage import OneLineParser, flushed, parsed, prepare_streams
 from dfly_core.records.visible import one_line
 
 DESCRIPTION = (
@@ -44,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; returns the exit code (0, 1, 2, 3 or 130, see records.errors)."""
-    _prepare_streams()
+    prepare_streams()
     args, code = parsed(parser(), argv)
     if args is not None:
         code = _run(args)
@@ -81,15 +78,6 @@ def _run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return EXIT_FAILED
-
-
-def _prepare_streams() -> None:
-    """Closed standard streams become empty ones; what stdout can't encode is written escaped."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

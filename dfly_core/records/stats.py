@@ -111,3 +111,23 @@ def _by_position(positions: tuple[tuple[int, int], ...], step: Step) -> tuple[tu
         (ok + (slot < step.accepted), seen + (slot < step.width))
         for slot, (ok, seen) in enumerate(longer)
     )
+
+
+def summary_words(stats: Stats, finish: str) -> str:
+    """An answer's figures in one line; `-` where there is nothing to tell."""
+    first, rate, mean, accepted = (
+        stats.time_to_first_token,
+        stats.tokens_per_second,
+        stats.mean_accepted_length,
+        stats.acceptance_rate,
+    )
+    plain = f" and {stats.plain_steps} plain steps" if stats.plain_steps else ""
+    parts = [
+        f"{stats.emitted} tokens ({finish})",
+        f"{rate:.1f} tokens/s" if rate else "- tokens/s",
+        f"first after {first:.2f} s" if first is not None else "first after -",
+        f"{stats.cycles} cycles{plain}",
+        f"mean accepted length {mean:.2f}" if mean else "mean accepted length -",
+        f"acceptance {accepted:.0%}" if accepted is not None else "acceptance -",
+    ]
+    return " | ".join(parts)

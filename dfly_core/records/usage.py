@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
@@ -22,6 +24,15 @@ class OneLineParser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         # argparse's own swallows what a full disk raises.
         (file or sys.stderr).write(message)
+
+
+def prepare_streams() -> None:
+    """Closed standard streams become empty ones; what stdout can't encode is written escaped."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def parsed(

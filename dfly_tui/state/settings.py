@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from dfly_core.records.commands import GenerateOptions
+from dfly_core.records.loaded import VerifyMode
 from dfly_core.records.wire import WireError, from_plain
 
 
@@ -32,6 +33,12 @@ class Settings:
     panel: bool = True
     reduced_motion: bool = False
     keys: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verify_mode(self) -> VerifyMode:
+        """How drafts are checked; exact where the file says something else."""
+        modes: dict[str, VerifyMode] = {"fast": "fast", "auto": "auto"}
+        return modes.get(self.verify, "exact")
 
     @property
     def options(self) -> GenerateOptions:

@@ -11,7 +11,9 @@ import pytest
 
 from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
+from dfly_tui.state.conversation import Conversation
 from dfly_tui.state.models import embedded
+from dfly_tui.state.store import Store
 from tests.app.app_driving import Driver, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +51,10 @@ def test_line_mode_answers_from_a_pipe_and_a_chat_can_be_resumed(tmp_path: Path)
             input=text, capture_output=True, text=True, cwd=ROOT, env=env, timeout=100, check=False,
         )  # fmt: skip
 
-    first = run(text="What is 17 plus 25?\n")
+    store = Store(tmp_path / ".local/share/dfly-tui/chats")
+    store.create(Conversation())
+    store.release()
+    first = run("--resume", text="What is 17 plus 25?\n")
     assert first.returncode == 0, first.stderr
     assert first.stdout.strip()
     second = run("--resume", "--prompt", "And minus 2?")
