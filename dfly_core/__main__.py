@@ -9,9 +9,11 @@ import sys
 def main() -> int:
     """Run the command line; ctrl+c is one line even while Python still imports."""
     try:
-        from dfly_core.cli.main import main as run
+        from dfly_core.records.interrupt import ended, ends_at_once
 
-        return run()
+        with ends_at_once("dfly-mlx"):
+            from dfly_core.cli.main import main as run
+        return ended(run())
     except KeyboardInterrupt:
         os.write(2, b"dfly-mlx: interrupted\n")
         return 130

@@ -9,9 +9,11 @@ import sys
 def main() -> int:
     """Run the app; ctrl+c is one line even while Python still imports."""
     try:
-        from dfly_tui.cli import main as run
+        from dfly_core.records.interrupt import ended, ends_at_once
 
-        return run()
+        with ends_at_once("dfly-tui"):
+            from dfly_tui.cli import main as run
+        return ended(run())
     except KeyboardInterrupt:
         os.write(2, b"dfly-tui: interrupted\n")
         return 130

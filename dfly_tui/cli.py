@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dfly_core import __version__
 from dfly_core.records.commands import Load
+from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.usage import OneLineParser, flushed, parsed, prepare_streams
 from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
@@ -67,8 +68,8 @@ def main(argv: Sequence[str] | None = None, worker: Sequence[str] = WORKER) -> i
     try:
         # The engine starts while the screen is being imported and painted.
         engine.start()
-        from dfly_tui.app import DflyApp, Start
-
+        with ends_at_once("dfly-tui"):
+            from dfly_tui.app import DflyApp, Start
         app = DflyApp(engine, Start(data, _load(args), args.prompt, number, args.debug))
         app.run()
         return app.return_code or 0
@@ -100,8 +101,8 @@ def _resumed(asked: str | None, data: Path) -> tuple[int | None, str]:
 
 
 def _plain(args: argparse.Namespace, worker: Sequence[str], data: Path, number: int | None) -> int:
-    from dfly_tui.plain import Plain
-
+    with ends_at_once("dfly-tui"):
+        from dfly_tui.plain import Plain
     settings, fault = load_settings(data / "settings.json")
     load = _load(args) or Load(
         settings.model, settings.draft, settings.no_draft, settings.verify_mode

@@ -18,6 +18,7 @@ from dfly_core.records.errors import (
     Usage,
 )
 from dfly_core.records.events import Benchmarked, Progress, Rowed
+from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.marks import mark_lines, short_marks
 from dfly_core.records.report import HEADINGS, by_category, cells, markdown, why_withheld
 from dfly_core.records.visible import one_line
@@ -70,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
     )
     from rich.console import Console
 
-    from dfly_core.jobs import Program
+    with ends_at_once("dfly-mlx"):
+        from dfly_core.jobs import Program
 
     console = Console(stderr=True)
     done = None

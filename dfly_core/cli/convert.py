@@ -12,6 +12,7 @@ from dfly_core.records.checked import Checked, amount, check_lines, sizing_words
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
+from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.visible import one_line
 
 NAME = "convert"
@@ -74,10 +75,12 @@ def run(args: argparse.Namespace) -> int:
 def _job(command: Convert) -> Iterator[Event]:
     # MLX and the hub client are slow to import: not for --help.
     if command.check:
-        from dfly_core.jobs import Program
+        with ends_at_once("dfly-mlx"):
+            from dfly_core.jobs import Program
 
         return Program().run(command, lambda: False)
-    from dfly_core.convert.convert import convert
+    with ends_at_once("dfly-mlx"):
+        from dfly_core.convert.convert import convert
 
     return convert(command, lambda: False)
 

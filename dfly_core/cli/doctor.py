@@ -13,6 +13,7 @@ from dfly_core.preflight import preflight
 from dfly_core.records.commands import Doctor
 from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED
 from dfly_core.records.events import Examined
+from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.page import page_lines
 from dfly_core.records.visible import visible
 
@@ -41,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
         for problem in early if not args.json else ():
             print(f"! {problem.what}: {problem.remedy}")
         return EXIT_FAILED
-    from dfly_core.jobs import Program
+    with ends_at_once("dfly-mlx"):
+        from dfly_core.jobs import Program
 
     command = Doctor(args.model, args.draft, args.context)
     events = shown(Program().run(command, lambda: False))

@@ -16,6 +16,7 @@ from dfly_core.cli.progress import shown
 from dfly_core.records.commands import Generate, GenerateOptions, Message
 from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Unavailable, Usage
 from dfly_core.records.events import Generated, Loaded, Stepped
+from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.loaded import PairInfo
 from dfly_core.records.stats import summary_words
 from dfly_core.records.step import Step
@@ -66,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     request = load_request(args)
     with ExitStack() as stack:
         steps_file = _open_steps(args.steps, stack)
-        from dfly_core.jobs import Program
+        with ends_at_once("dfly-mlx"):
+            from dfly_core.jobs import Program
 
         program = Program()
         events = shown(program.run(request, lambda: False))

@@ -72,3 +72,30 @@ def test_help_to_a_full_disk_is_one_line(program: str, option: str, unbuffered: 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "stdout can't be written (No space left on device)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "said"),
+    [
+        ("", 130, "x: interrupted\n"),
+        ("signal.signal(signal.SIGINT, signal.SIG_IGN)", 0, ""),  # as under nohup
+    ],
+)
+def test_no_import_can_swallow_ctrl_c_and_one_that_is_ignored_stays_so(
+    before: str, code: int, said: str
+) -> None:
+    program = f"""
+import os, signal, time
+from dfly_core.records.interrupt import ends_at_once
+{before}
+with ends_at_once("x"):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+    except BaseException:
+        pass
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (code, said)
