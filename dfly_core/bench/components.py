@@ -10,6 +10,7 @@ from typing import Any
 import mlx.core as mx
 
 from dfly_core.bench.trials import Run
+from dfly_core.engine.calibrate import new_rows
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import verify
 from dfly_core.engine.prefill import prefill
@@ -19,9 +20,10 @@ from dfly_core.records.stats import Stats
 
 ROUNDS = 7
 NOTE = (
-    "seconds, medians; each part alone, from the making of its graph to its result; ideal is "
-    "draft + verify + commit one after another with nothing between (a cycle makes one graph "
-    "while the device runs another, so it may beat that), host is what a cycle takes beyond them"
+    "seconds, medians; each part alone, from the making of its graph to its result; a draft reads "
+    "half a block of new context rows on its way; ideal is draft + verify one after another with "
+    "nothing between (a cycle makes one graph while the device runs another, so it may beat "
+    "that), host is what a cycle takes beyond them"
 )
 
 Cancelled = Callable[[], bool]
@@ -57,8 +59,6 @@ class Parts:
         mx.eval(part())
         seconds = time.perf_counter() - start
         self.context.settle()
-        for store in self.context.draft_cache:
-            store.trim(store.offset - self.context.length)
         return seconds
 
 
@@ -92,7 +92,7 @@ def rates(stats: Stats, parts: dict[str, float], widest: int) -> dict[str, Any]:
     verified = parts[f"verify {low}"] + (width - low) * (
         parts[f"verify {high}"] - parts[f"verify {low}"]
     )
-    device = parts["draft"] + verified + parts["commit"]
+    device = parts["draft"] + verified
     plain = stats.plain_steps * parts["verify 0"]
     taken = cycles * device + plain
     return {
@@ -109,32 +109,30 @@ def _draft_parts(context: Context) -> dict[str, Part]:
     assert drafter is not None
     config = drafter.config
     steps = config.block_size - 1
-    block = mx.array([[context.ids[-1]] + [config.mask_token_id] * steps])
-    embedded = target.embed(block)
-    rows = drafter.backbone(embedded, context.draft_cache)[:, 1:]
-    # A cycle hands the drafter about half a block of rows.
-    half = max(1, config.block_size // 2)
-    taps = [mx.zeros((1, half, config.target_hidden_size), target.dtype) for _ in target.taps]
-    mx.eval(embedded, rows, taps)
+    embedded = target.embed(mx.array([[context.ids[-1]] + [config.mask_token_id] * steps]))
+    rows = drafter.backbone(embedded, context.draft_cache)[1:]
+    split = mx.split(rows, steps)
+    taps = new_rows(context)
+    mx.eval(embedded, split, taps)
 
-    def commit() -> list[Any]:
-        drafter.read(taps, context.draft_cache)
-        return [store.state for store in context.draft_cache]
+    def draft() -> mx.array:
+        context.hold(taps)
+        return propose(context).ids
 
     parts: dict[str, Part] = {
-        "draft": lambda: propose(context).ids,
-        "backbone": lambda: drafter.backbone(embedded, context.draft_cache),
+        "draft": draft,
+        "backbone": lambda: drafter.backbone(embedded, context.draft_cache, taps),
         # One reading of the head a step, as the chain does, without the chain.
-        "head": lambda: [context.head.best(rows[:, j : j + 1]) for j in range(steps)],
-        "commit": commit,
+        "head": lambda: [context.head.best(row) for row in split],
     }
     if config.enable_hidden_correction:
         correction = drafter.hidden_correction
 
         def corrected() -> list[mx.array]:
-            prepared, before, out = correction.prepare(rows), embedded[:, :1], []
-            for j in range(steps):
-                out.append(correction(rows[:, j : j + 1], prepared[:, j : j + 1], before))
+            prepared, before = mx.split(correction.prepare(rows), steps), embedded[0, :1]
+            out = []
+            for row, part in zip(split, prepared, strict=True):
+                out.append(correction(row, part, before))
                 before = out[-1]  # what follows must wait, as it does for a token's embedding
             return out
 

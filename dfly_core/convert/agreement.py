@@ -78,15 +78,13 @@ def sample_hidden(drafter: Drafter) -> mx.array:
     taps = mx.random.normal((config.taps, 1, CONTEXT_ROWS, hidden), key=keys[0])
     # Embeddings are some fifty times smaller than residual streams (Qwen3's are about 0.02).
     block = 0.02 * mx.random.normal((1, rows, hidden), key=keys[1])
-    before = 0.02 * mx.random.normal((1, rows - 1, hidden), key=keys[2])
-    cache = drafter.make_cache()
-    drafter.read(list(taps), cache)
-    out = drafter.backbone(block, cache)[:, 1:]
+    before = 0.02 * mx.random.normal((rows - 1, hidden), key=keys[2])
+    out = drafter.backbone(block, drafter.make_cache(), list(taps))[1:]
     if config.enable_hidden_correction:
         correction = drafter.hidden_correction
         out = correction(out, correction.prepare(out), before)
     mx.eval(out)
-    return out[0]
+    return out
 
 
 def streamed_drafter(config: DrafterConfig, weights: dict[str, Rows]) -> Drafter:

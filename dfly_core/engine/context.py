@@ -61,8 +61,6 @@ class Context:
         self.ids = self.ids[:common]
         self.length = common
         self.settle()
-        for store in self.draft_cache:
-            store.trim(max(0, store.offset - common))
         self._cut_pending(max(0, common - self.draft_rows) if self.drafter else 0)
         return common
 
@@ -78,11 +76,15 @@ class Context:
         self.head.read(tokens)
         self.settle(ahead)
         if self.drafter and rows:
-            self._pending.append([tap[:, :rows] for tap in taps])
-            self.pending_rows += rows
+            self.hold([tap[:, :rows] for tap in taps])
             if self.pending_rows >= PENDING_ROWS:
                 self.read_pending()
                 mx.async_eval([store.state[:2] for store in self.draft_cache])
+
+    def hold(self, taps: Sequence[mx.array]) -> None:
+        """Keep the tap rows (1, S, D) of positions just committed until the drafter reads."""
+        self._pending.append(list(taps))
+        self.pending_rows += taps[0].shape[1]
 
     def audit_due(self, tokens: int) -> bool:
         """Whether `tokens` more make a re-check due; never where exactness is not claimed.
@@ -98,18 +100,23 @@ class Context:
         return left <= 0
 
     def settle(self, ahead: int = 0) -> None:
-        """Trim the target cache to the committed length (and rows run ahead)."""
+        """Trim both caches to the committed length (the target's and rows run ahead)."""
         for store in self.target_cache:
             store.trim(store.offset - self.length - ahead)
+        for store in self.draft_cache:
+            store.trim(max(0, store.offset - self.length))
 
     def read_pending(self) -> None:
         """Let the drafter read the tap rows that wait. Lazy."""
-        if self.drafter and self._pending:
-            joined = [
-                mx.concatenate(list(rows), axis=1) for rows in zip(*self._pending, strict=True)
-            ]
-            self.drafter.read(joined, self.draft_cache)
-            self._cut_pending(0)
+        taps = self.take_pending()
+        if self.drafter and taps:
+            self.drafter.read(taps, self.draft_cache)
+
+    def take_pending(self) -> list[mx.array]:
+        """The T tap rows (1, S, D) that wait, for the drafter to read at once; [] if none do."""
+        parts = [list(rows) for rows in zip(*self._pending, strict=True)]
+        self._cut_pending(0)
+        return [part[0] if len(part) == 1 else mx.concatenate(part, axis=1) for part in parts]
 
     def _cut_pending(self, rows: int) -> None:
         kept: list[list[mx.array]] = []

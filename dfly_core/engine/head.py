@@ -88,11 +88,10 @@ class DraftHead:
             self._part["weight"] = by_columns(self._part["weight"])
 
     def best(self, rows: mx.array, chooser: Chooser = GREEDY, position: int = 0) -> mx.array:
-        """Rows (1, R, D) -> the ids (1, R) uint32 to propose from `position` on. Lazy."""
+        """Rows (R, D) -> the ids (R,) uint32 to propose from `position` on. Lazy."""
         if self.size is None:
-            return chooser.choose(self._target.head(rows)[0], position)[None]
-        logits = self._product(rows)
-        return self._ids[chooser.choose(logits[0], position, self._ids)][None]
+            return chooser.choose(self._target.head(rows), position)
+        return self._ids[chooser.choose(self._product(rows), position, self._ids)]
 
     def _product(self, rows: mx.array) -> mx.array:
         part = self._part

@@ -18,7 +18,7 @@ class Draft:
 
 
 def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
-    """Propose the K-1 tokens after the anchor; lets the drafter read pending rows first.
+    """Propose the K-1 tokens after the anchor; the drafter reads pending rows on the way.
 
     Greedy unless a sampling `chooser` is given: then the proposals are drawn with the noise
     the target's tokens will be drawn with. On the embedded pair that agrees less often (mean
@@ -26,19 +26,20 @@ def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
     """
     drafter, target = context.drafter, context.pair.target
     assert drafter is not None
-    context.read_pending()
     context.head.prepare()
     config = drafter.config
-    block = [context.ids[-1]] + [config.mask_token_id] * (config.block_size - 1)
-    embedded = target.embed(mx.array([block]))
+    steps = config.block_size - 1
+    block = mx.array([[context.ids[-1]] + [config.mask_token_id] * steps])
+    embedded = target.embed(block)
     # Always all K rows: a shorter block is another input than the one it was trained on.
-    rows = drafter.backbone(embedded, context.draft_cache)[:, 1:]
+    rows = drafter.backbone(embedded, context.draft_cache, context.take_pending())[1:]
+    first = context.length + 1
     if not config.enable_hidden_correction:
-        return Draft(context.head.best(rows, chooser, context.length + 1)[0].astype(mx.int32))
+        return Draft(context.head.best(rows, chooser, first).astype(mx.int32))
     correction = drafter.hidden_correction
-    prepared, before, ids = correction.prepare(rows), embedded[:, :1], []
-    for j in range(config.block_size - 1):
-        row = correction(rows[:, j : j + 1], prepared[:, j : j + 1], before)
-        ids.append(context.head.best(row, chooser, context.length + 1 + j))
+    before, ids = embedded[0, :1], []
+    parts = zip(mx.split(rows, steps), mx.split(correction.prepare(rows), steps), strict=True)
+    for j, (row, prepared) in enumerate(parts):
+        ids.append(context.head.best(correction(row, prepared, before), chooser, first + j))
         before = target.embed(ids[-1])
-    return Draft(mx.concatenate(ids, axis=1)[0].astype(mx.int32))
+    return Draft(mx.concatenate(ids).astype(mx.int32))

@@ -40,23 +40,26 @@ class Attention(nn.Module):
         )
 
     def keys_values(self, rows: mx.array, position: int) -> tuple[mx.array, mx.array]:
-        """K and V of rows (1, S, D) whose first has `position`: (1, kv_heads, S, head_dim) each."""
-        count = rows.shape[1]
+        """K and V of rows (S, D) whose first has `position`: (1, kv_heads, S, head_dim) each."""
+        count = rows.shape[0]
         keys = self.k_norm(self.k_proj(rows).reshape(1, count, self.kv_heads, -1))
         values = self.v_proj(rows).reshape(1, count, self.kv_heads, -1)
         keys = self.rope(keys.transpose(0, 2, 1, 3), offset=position)
         return keys, values.transpose(0, 2, 1, 3)
 
-    def __call__(self, block: mx.array, cache: KVCache) -> mx.array:
-        count, position = block.shape[1], cache.offset
-        queries = self.q_norm(self.q_proj(block).reshape(1, count, self.heads, -1))
-        queries = self.rope(queries.transpose(0, 2, 1, 3), offset=position)
+    def __call__(self, block: mx.array, cache: KVCache, fresh: mx.array | None) -> mx.array:
+        """Block rows (K, D) -> (K, D); `fresh` (S, D) are context rows that the cache lacks."""
+        count = block.shape[0]
+        # One product and one rotation for both kinds of rows: their positions follow on.
+        rows = block if fresh is None else mx.concatenate([fresh, block])
         # The block's rows borrow the room behind the context and leave it at once: only
         # context rows stay, and the context is never copied.
-        keys, values = cache.update_and_fetch(*self.keys_values(block, position))
+        keys, values = cache.update_and_fetch(*self.keys_values(rows, cache.offset))
         cache.trim(count)
+        queries = self.q_norm(self.q_proj(block).reshape(1, count, self.heads, -1))
+        queries = self.rope(queries.transpose(0, 2, 1, 3), offset=cache.offset)
         out = mx.fast.scaled_dot_product_attention(queries, keys, values, scale=self.scale)
-        return self.o_proj(out.transpose(0, 2, 1, 3).reshape(1, count, -1))
+        return self.o_proj(out.transpose(0, 2, 1, 3).reshape(count, -1))
 
 
 class MLP(nn.Module):
@@ -83,8 +86,8 @@ class Layer(nn.Module):
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
-    def __call__(self, block: mx.array, cache: KVCache) -> mx.array:
-        block = block + self.self_attn(self.input_layernorm(block), cache)
+    def __call__(self, block: mx.array, cache: KVCache, fresh: mx.array | None) -> mx.array:
+        block = block + self.self_attn(self.input_layernorm(block), cache, fresh)
         return block + self.mlp(self.post_attention_layernorm(block))
 
 
@@ -105,11 +108,11 @@ class HiddenCorrection(nn.Module):
         self.down_proj = nn.Linear(inner, hidden, bias=False)
 
     def prepare(self, hidden: mx.array) -> mx.array:
-        """What gate and up take from h, for all rows at once: (1, R, D) -> (1, R, 2C)."""
+        """What gate and up take from h, for all rows at once: (..., R, D) -> (..., R, 2C)."""
         return self.from_hidden(self.hidden_norm(hidden))
 
     def __call__(self, hidden: mx.array, prepared: mx.array, before: mx.array) -> mx.array:
-        """Corrected rows (1, R, D) from h, `prepare(h)` and the embeddings of the tokens before."""
+        """Corrected rows (..., R, D) from h, `prepare(h)` and the tokens' embeddings before."""
         inner = prepared + self.from_token(self.embed_norm(before))
         gate, up = mx.split(inner, 2, axis=-1)
         return hidden + self.down_proj(swiglu(gate, up))
@@ -133,14 +136,14 @@ class Drafter(nn.Module):
         """An empty context cache."""
         return [KVCache() for _ in self.layers]
 
-    def contexts(self, taps: Sequence[mx.array]) -> list[mx.array]:
-        """c_i for each draft layer from T tap rows (1, S, D): L arrays (1, S, D)."""
+    def contexts(self, taps: Sequence[mx.array]) -> mx.array:
+        """c_i for each draft layer from T tap rows (1, S, D): (L, S, D)."""
         base = self.fc(mx.concatenate(list(taps), axis=-1))
         # Softmax and sum in float32: in 16 bit the shares of the taps no longer add up to one.
         shares = mx.softmax(self.layer_fusion_weights.astype(mx.float32), axis=-1)
-        stacked = mx.stack(list(taps), axis=-1).astype(mx.float32)
-        fused = [(stacked @ shares[i]).astype(base.dtype) for i in range(len(self.layers))]
-        return [self.hidden_norm(base + one) for one in fused]
+        stacked = mx.concatenate(list(taps)).astype(mx.float32)
+        fused = (shares @ stacked.reshape(len(taps), -1)).reshape(-1, *base.shape[1:])
+        return self.hidden_norm(base + fused.astype(base.dtype))
 
     def read(self, taps: Sequence[mx.array], cache: Sequence[KVCache]) -> None:
         """Append context rows to the cache, at the positions that follow it. Lazy."""
@@ -148,15 +151,20 @@ class Drafter(nn.Module):
             # Context rows go to k_proj and v_proj as they are: no input_layernorm.
             store.update_and_fetch(*layer.self_attn.keys_values(rows, store.offset))
 
-    def backbone(self, block: mx.array, cache: Sequence[KVCache]) -> mx.array:
-        """Embeddings of [anchor, mask, mask, ...] (1, K, D) -> final-normed hidden (1, K, D).
+    def backbone(
+        self, block: mx.array, cache: Sequence[KVCache], taps: Sequence[mx.array] = ()
+    ) -> mx.array:
+        """Embeddings of [anchor, mask, mask, ...] (1, K, D) -> final-normed hidden (K, D).
 
         Row j stands for position anchor + j and predicts the token there; row 0 predicts
-        nothing. The cache must hold exactly the positions before the anchor.
+        nothing. The cache must hold exactly the positions before the anchor, or those before
+        `taps` (T rows (1, S, D)), which are then read on the way: `read`, but cheaper.
         """
-        for layer, store in zip(self.layers, cache, strict=True):
-            block = layer(block, store)
-        return self.norm(block)
+        rows = block[0]
+        fresh = self.contexts(taps) if taps else [None] * len(self.layers)
+        for layer, store, new in zip(self.layers, cache, fresh, strict=True):
+            rows = layer(rows, store, new)
+        return self.norm(rows)
 
 
 def split_correction(weights: dict[str, mx.array]) -> dict[str, mx.array]:

@@ -271,7 +271,7 @@ def test_what_can_not_be_benchmarked_is_refused(job: Bench) -> None:
 def test_components_name_every_part_and_the_ideal(job: Bench) -> None:
     bench(replace(job, components=True), make_pair())
     parts = report_of(job)["components"]
-    assert parts["seconds"].keys() == {"draft", "backbone", "head", "correction", "commit"}
+    assert parts["seconds"].keys() == {"draft", "backbone", "head", "correction"}
     assert len(parts["verify_seconds_by_width"]) == 6
     assert all(seconds > 0 for seconds in parts["seconds"].values())
     assert parts["cycle_seconds"] > 0

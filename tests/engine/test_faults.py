@@ -50,7 +50,7 @@ class Breaks:
 
 @pytest.mark.parametrize("fault", [MemoryError, RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize(
-    ("cls", "name"), [(Target, "forward"), (Drafter, "read"), (Drafter, "backbone")]
+    ("cls", "name"), [(Target, "forward"), (Drafter, "contexts"), (Drafter, "backbone")]
 )
 @pytest.mark.parametrize("call", [1, 2, 3, 6])
 def test_after_a_fault_anywhere_the_next_answer_is_a_cold_starts(

@@ -55,17 +55,16 @@ def straightforward(context: Context) -> Draft:
     """The chain as the paper writes it, nothing saved."""
     drafter, target = context.drafter, context.pair.target
     assert drafter is not None
-    context.read_pending()
     config, correction = drafter.config, drafter.hidden_correction
     block = [context.ids[-1]] + [config.mask_token_id] * (config.block_size - 1)
     embedded = target.embed(mx.array([block]))
-    rows, before, ids = drafter.backbone(embedded, context.draft_cache)[:, 1:], embedded[:, :1], []
+    rows, before, ids = drafter.backbone(embedded, context.draft_cache)[1:], embedded[0, :1], []
     for j in range(config.block_size - 1):
-        row = rows[:, j : j + 1]
+        row = rows[j : j + 1]
         row = correction(row, correction.prepare(row), before)
         ids.append(mx.argmax(target.head(row), axis=-1).astype(mx.int32))
         before = target.embed(ids[-1])
-    return Draft(mx.concatenate(ids, axis=1)[0])
+    return Draft(mx.concatenate(ids))
 
 
 def main() -> None:
@@ -80,6 +79,7 @@ def main() -> None:
     ids = [i % 3000 for i in range(100)]
     _, taps = pair.target.forward(mx.array([ids]), context.target_cache)
     context.commit([*ids, 7], len(ids), taps)
+    context.read_pending()
     ways: dict[str, Callable[[Context], Draft]] = {"straightforward": straightforward}
     for share in SHARES:
         ways[f"ours, V/{share}"] = reading(share)

@@ -145,7 +145,7 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
     print(f"  one target step {plain * 1e3:.2f} ms; in target steps:", end=" ")
     print(f"draft {medians['draft'] / plain:.2f}", end=" (")
     print(", ".join(f"{n} {medians[n] / plain:.2f}" for n in ("backbone", "correction", "head")))
-    print(f"  alone), commit {medians['commit'] / plain:.2f}, verify of 1..{BLOCK} rows", end=" ")
+    print(f"  alone), verify of 1..{BLOCK} rows", end=" ")
     print(" ".join(f"{medians[f'verify {w}'] / plain:.2f}" for w in range(BLOCK)))
     for name, one in found.items():
         mean, ideal = one.stats.mean_accepted_length, one.ideal(medians, BLOCK - 1)
