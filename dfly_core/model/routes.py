@@ -128,6 +128,15 @@ def split_attend(
     return out[0] if len(out) == 1 else mx.concatenate(out, axis=2)
 
 
+def rotate(
+    rope: nn.Module, queries: mx.array, keys: mx.array, position: int
+) -> tuple[mx.array, mx.array]:
+    """Queries (1, H, M, d) and keys (1, h, M, d) turned in one call, each as it would be alone."""
+    both = rope(mx.concatenate([queries, keys], axis=1), offset=position)
+    turned, rest = mx.split(both, [queries.shape[1]], axis=1)
+    return turned, rest
+
+
 @dataclass(frozen=True)
 class Routes:
     """The ways a verification block takes.
@@ -197,8 +206,7 @@ class Routes:
             queries, keys = attention.q_norm(queries), attention.k_norm(keys)
         queries, keys, values = (a.transpose(0, 2, 1, 3) for a in (queries, keys, values))
         before = cache.offset
-        queries = attention.rope(queries, offset=before)
-        keys = attention.rope(keys, offset=before)
+        queries, keys = rotate(attention.rope, queries, keys, before)
         keys, values = cache.update_and_fetch(keys, values)
         out = split_attend(queries, keys, values, attention.scale, self.runs(before, count))
         out = out.transpose(0, 2, 1, 3).reshape(1, count, -1)

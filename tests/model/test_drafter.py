@@ -137,7 +137,7 @@ def context_through_input_layernorm(golden: Golden) -> None:
         return keys_values
 
     for layer in golden.drafter.layers:
-        layer.self_attn.keys_values = normed(layer)  # type: ignore[method-assign]
+        layer.self_attn.keys_values = normed(layer)  # type: ignore[method-assign,assignment]
 
 
 def fusion_transposed(golden: Golden) -> None:
