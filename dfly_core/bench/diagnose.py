@@ -59,7 +59,7 @@ def target_logits(pair: Pair, ids: Sequence[int], prompt: int) -> mx.array:
     context = Context(pair, draft=False)
     for _ in prefill(context, ids[:prompt], lambda: False):
         pass
-    logits = first_choice(context, ids[prompt - 1])
+    logits = first_choice(context, ids[prompt - 1])[0]
     for id in ids[prompt:]:
         hidden, _ = pair.target.forward(mx.array([[id]]), context.target_cache)
         logits = pair.target.head(hidden)[0, -1]

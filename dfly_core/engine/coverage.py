@@ -12,7 +12,7 @@ from collections.abc import Sequence
 # Below, a reading of the whole head costs hardly more than the operations that pick a part
 # (CPU, float32: 1 MB 1.4 to 2 times, 2 MB 2.5 to 3 times, 8 MB 5 times as long as an eighth).
 SMALLEST_BYTES = 2_000_000
-SHARES = (16, 8, 6, 5, 4, 3, 2)  # the best V/16, V/8... V/2 ids
+SHARES = (24, 16, 12, 10, 8, 7, 6, 5, 4.5, 4, 3.5, 3, 2.5, 2)  # the best V/24, V/16... V/2 ids
 TYPICAL_SHARE = 1 / 4  # what the parts came to on real text (`tests.tools.head_share`)
 ALIGN = 64  # MLX's fastest one-row kernels want a multiple of 8 rows (Metal)
 MISSES_ALLOWED = 0.01  # of tokens; cost 0 to 4 % of mean accepted length on real text (K 8)
@@ -28,7 +28,9 @@ class Coverage:
     """
 
     def __init__(self, vocabulary: int) -> None:
-        self.sizes = tuple(vocabulary // share // ALIGN * ALIGN for share in SHARES if vocabulary)
+        self.sizes = tuple(
+            int(vocabulary / share) // ALIGN * ALIGN for share in SHARES if vocabulary
+        )
         self._missed = [PRIOR_RATE * share * PRIOR_TOKENS for share in SHARES]
         self._tokens = PRIOR_TOKENS
 

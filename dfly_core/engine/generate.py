@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import speculate
 from dfly_core.engine.plain import decode_plain
-from dfly_core.engine.prefill import first_choice, prefill
+from dfly_core.engine.prefill import first_choice, learn, prefill
 from dfly_core.engine.propose import Draft, propose
 from dfly_core.engine.run import Run
 from dfly_core.engine.sampling import chooser
@@ -63,12 +63,14 @@ def generate(
         if cancelled():
             yield run.closing_step("cancelled")
             return
-        first = choose.choose(first_choice(context, ids[-1])[None], len(ids))
+        logits = first_choice(context, ids[-1])
+        first = choose.choose(logits, len(ids))
         token = int(first.item())  # type: ignore[arg-type]
         cut = run.stop.cut([token])
         context.commit([token][: cut.kept], 0, [])
         yield run.plain_step(len(ids) - 1, ids[-1], token, cut, None, time.perf_counter() - begun)
         if cut.finish is None:
+            learn(context, logits)
             yield from _decode(run)
     except GeneratorExit:
         raise  # closed at a yield, where the context is whole

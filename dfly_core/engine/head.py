@@ -46,6 +46,11 @@ class DraftHead:
         """Rows of the head that a step of the next draft reads; None is all of them."""
         return None if self._surprised else self._ids.size or None
 
+    @property
+    def learns(self) -> bool:
+        """Whether the target's distributions are of use; not where the whole head is read."""
+        return self._ranking is not None
+
     def read(self, tokens: Sequence[int]) -> None:
         """These tokens were committed."""
         if self._ranking is not None:
@@ -53,7 +58,7 @@ class DraftHead:
             self._since += len(tokens)
 
     def saw(self, logits: mx.array) -> None:
-        """The target's logits (R, V) for committed positions, once they are known."""
+        """The target's logits (R, V) for committed positions, the prompt's too."""
         if self._ranking is not None:
             self._ranking.saw(logits)
 
@@ -67,14 +72,17 @@ class DraftHead:
         # Rare tokens come together: after one the next draft reads the whole head.
         self._surprised = bool(ranks) and bool(self._part) and ranks[-1] >= self._ids.size
 
-    def prepare(self) -> None:
-        """Before a draft: a new order when it is time, or when the part is no longer enough."""
+    def prepare(self) -> int:
+        """Before a draft: a new order when it is time, or when the part is no longer enough.
+
+        Returns how many rows of the head that copies, mostly none.
+        """
         if self._ranking is None:
-            return
+            return 0
         size, now = self.coverage.size(), self._ids.size
         grown = bool(self._part) and (size is None or size > now)
         if self._since < ORDER_EVERY and not grown:
-            return
+            return 0
         self._since = 0
         order = self._ranking.order()
         places = mx.arange(order.size, dtype=mx.int32)
@@ -86,6 +94,7 @@ class DraftHead:
         self._part = {name: whole[self._ids] for name, whole in rows}
         if self._part and "scales" not in self._part:  # packed weights are read as they lie
             self._part["weight"] = by_columns(self._part["weight"])
+        return self._ids.size
 
     def best(self, rows: mx.array, chooser: Chooser = GREEDY, position: int = 0) -> mx.array:
         """Rows (R, D) -> the ids (R,) uint32 to propose from `position` on. Lazy."""

@@ -11,6 +11,9 @@ from dfly_core.engine.context import Context
 from dfly_core.records.events import Progress
 
 CHUNK = 2048
+# The last rows of a short prompt tell the draft's head what may come: 0.1 GB less a draft at
+# 8B (`tests.tools.head_share`). In a long one the ids read do, and its last layer costs more.
+LEARNT, SHORT = 64, 256
 
 
 def prefill(
@@ -24,10 +27,12 @@ def prefill(
     first, end = context.length, len(ids) - 1
     while context.length < end and not cancelled():
         chunk = list(ids[context.length : min(end, context.length + CHUNK)])
-        _, taps = context.pair.target.forward(mx.array([chunk]), context.target_cache)
+        hidden, taps = context.pair.target.forward(mx.array([chunk]), context.target_cache)
         context.commit(chunk, len(chunk), taps)
         context.read_pending()
-        del taps
+        last = context.length >= end and len(chunk) <= SHORT and context.head.learns
+        context.prompt_rows = hidden[0, -LEARNT:] if last else None  # lazy: not before the answer
+        del hidden, taps
         stores = [*context.target_cache, *context.draft_cache]
         mx.eval([store.state[:2] for store in stores])
         mx.clear_cache()
@@ -36,9 +41,21 @@ def prefill(
         yield Progress("prompt", "", done, end - first, "tokens", rate)
 
 
+def learn(context: Context, first: mx.array) -> None:
+    """Show the draft's head the distributions of the prompt's last rows, and `first` (1, V).
+
+    After the first token is out: one product over the head, which nothing else waits for.
+    """
+    if context.head.learns:
+        context.head.saw(first)
+        if context.prompt_rows is not None:
+            context.head.saw(context.pair.target.head(context.prompt_rows))
+    context.prompt_rows = None
+
+
 def first_choice(context: Context, last: int) -> mx.array:
-    """Read the prompt's last id alone: logits (V,) of the token after it. Lazy."""
+    """Read the prompt's last id alone: logits (1, V) of the token after it. Lazy."""
     target = context.pair.target
     hidden, taps = target.forward(mx.array([[last]]), context.target_cache)
     context.commit([last], 1, taps)
-    return target.head(hidden)[0, -1]
+    return target.head(hidden)[0]

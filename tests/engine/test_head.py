@@ -24,6 +24,7 @@ from dfly_core.records.stats import Stats
 from tests.tiny import TAPS, TinyTokenizer, answer, draft_config, make_target
 
 VOCAB, HIDDEN = 65536, 64  # 2.4 MB when quantised
+SMALLEST = VOCAB // 24 // 64 * 64  # the smallest part's rows
 
 
 @pytest.fixture(scope="module", params=["dense", "quantised", "tied", "tied quantised"])
@@ -38,11 +39,11 @@ def target(request: pytest.FixtureRequest) -> Target:
 
 
 def ids_of(best: mx.array) -> list[int]:
-    return best[0].tolist()  # type: ignore[return-value]
+    return best.tolist()  # type: ignore[return-value]
 
 
 def rows(count: int) -> mx.array:
-    return mx.random.normal((1, count, HIDDEN), key=mx.random.key(3))
+    return mx.random.normal((count, HIDDEN), key=mx.random.key(3))
 
 
 def easy(target: Target, specials: list[int]) -> DraftHead:
@@ -59,7 +60,7 @@ def test_within_the_part_the_best_id_is_the_full_heads(target: Target) -> None:
     head = easy(target, [VOCAB - 1])
     head.read(full[:100])
     head.prepare()
-    assert head.size == VOCAB // 16
+    assert head.size == SMALLEST
     ranks: list[int] = head.ranks(mx.array(full)).tolist()  # type: ignore[assignment]
     inside = [rank < head.size for rank in ranks]
     found = ids_of(head.best(asked))
@@ -81,7 +82,7 @@ def test_at_a_tie_the_first_id_wins_as_in_the_whole_head() -> None:
     head.read([20] * 5 + [10])  # so that 20 ranks before 10
     head.prepare()
     assert head.ranks(mx.array([20, 10])).tolist() == [0, 1]
-    asked = mx.ones((1, 1, HIDDEN))
+    asked = mx.ones((1, HIDDEN))
     assert ids_of(head.best(asked)) == ids_of(mx.argmax(made.head(asked), axis=-1)) == [10]
 
 
@@ -117,13 +118,13 @@ def test_the_part_is_made_anew_now_and_then_and_at_once_when_it_fails(target: Ta
 def test_after_a_token_from_outside_one_draft_reads_the_whole_head(target: Target) -> None:
     head = easy(target, [])
     head.prepare()
-    head.judge([3, VOCAB // 16])
+    head.judge([3, SMALLEST])
     head.prepare()
     assert head.size is None
     assert ids_of(head.best(rows(50))) == ids_of(mx.argmax(target.head(rows(50)), axis=-1))
     head.judge([3, 3])
     head.prepare()
-    assert head.size == VOCAB // 16
+    assert head.size == SMALLEST
 
 
 def test_what_the_target_found_likely_is_in_the_part_before_it_comes() -> None:
@@ -161,6 +162,28 @@ def test_stop_ids_stay_and_a_logit_of_infinity_spoils_nothing() -> None:
     assert ranking.order()[1].item() == 7000
 
 
+def test_what_the_target_finds_likely_in_the_prompt_is_in_the_part(target: Target) -> None:
+    config = drafter_config(
+        draft_config(
+            vocab_size=VOCAB, hidden_size=HIDDEN, target_hidden_size=HIDDEN, mask_token_id=95
+        )
+    )
+    info = describe(Load("a", "b"), target, Drafter(config))
+    pair = Pair(target, Drafter(config), TinyTokenizer(), frozenset(), info, Path(), Path())
+    prompt = [3, 14, 15, 92, 65, 35, 8, 9]
+    hidden, _ = target.forward(mx.array([prompt]), target.make_cache())
+    likely = mx.argmax(target.head(hidden)[0], axis=-1)
+    context = Context(pair)
+    answer(context, prompt, GenerateOptions(max_tokens=2))
+    assert context.prompt_rows is None, "learnt from, and let go"
+    context.head.read([3] * ORDER_EVERY)
+    assert context.head.prepare() == context.head.size
+    ranks: list[int] = context.head.ranks(likely).tolist()  # type: ignore[assignment]
+    by_order: list[int] = likely.tolist()  # type: ignore[assignment]
+    assert max(ranks) < 1000 < min(by_order), "which the ids' order alone would not have found"
+    assert context.head.prepare() == 0, "not again so soon"
+
+
 def test_a_part_of_a_packed_head_lies_as_the_head_does(target: Target) -> None:
     head = easy(target, [])
     head.prepare()
@@ -172,8 +195,8 @@ def test_a_part_of_a_packed_head_lies_as_the_head_does(target: Target) -> None:
 
 def test_common_text_is_drafted_from_the_smallest_part() -> None:
     coverage = Coverage(VOCAB)
-    coverage.judge([Random(1).randrange(VOCAB // 16) for _ in range(500)])
-    assert coverage.size() == VOCAB // 16
+    coverage.judge([Random(1).randrange(SMALLEST) for _ in range(500)])
+    assert coverage.size() == SMALLEST
 
 
 def test_rare_text_is_drafted_from_the_whole_at_once_and_comes_back() -> None:
@@ -182,20 +205,23 @@ def test_rare_text_is_drafted_from_the_whole_at_once_and_comes_back() -> None:
     coverage.judge([VOCAB // 2] * 2)
     assert coverage.size() is None
     coverage.judge([7] * 900)
-    assert coverage.size() == VOCAB // 16
+    assert coverage.size() == SMALLEST
 
 
 def test_the_part_taken_is_the_smallest_that_loses_little() -> None:
     coverage = Coverage(VOCAB)
     random = Random(4)
     for _ in range(3):
-        coverage.judge([random.randrange(VOCAB // 16) for _ in range(30)])
-        coverage.judge([VOCAB // 5 - 1 - random.randrange(500) for _ in range(2)])
+        coverage.judge([random.randrange(SMALLEST) for _ in range(30)])
+        coverage.judge([VOCAB // 5 - 100 - random.randrange(500) for _ in range(2)])
     assert coverage.size() == VOCAB // 5 // 64 * 64
 
 
 def test_a_share_of_misses_is_borne_up_to_the_limit() -> None:
-    for every, wanted in ((round(0.7 / MISSES_ALLOWED), None), (round(2 / MISSES_ALLOWED), 4096)):
+    for every, wanted in (
+        (round(0.7 / MISSES_ALLOWED), None),
+        (round(2 / MISSES_ALLOWED), SMALLEST),
+    ):
         coverage = Coverage(VOCAB)
         for _ in range(30):
             coverage.judge([VOCAB - 1] + [0] * (every - 1))
@@ -294,6 +320,7 @@ def test_every_decoded_token_teaches_the_ranking_and_judges_the_parts(
     chain = TEXTS["words, then signs"]
     found = answer(Context(telling_pair(chain)), [*PROMPT, chain[0]], GenerateOptions(200, 7))
     chosen = sum(len(step.chosen) for step in found.steps[1:])
-    assert sum(seen) == len(judged) == chosen > 190
+    assert seen[:2] == [1, len(PROMPT)], "the prompt's own, once its first token is out"
+    assert sum(seen[2:]) == len(judged) == chosen > 190
     assert all(0 <= rank < WORDS for rank in judged)
     assert max(judged) > WORDS // 2

@@ -21,11 +21,11 @@ import mlx.core as mx
 from mlx_lm.models import llama
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from dfly_core.engine.coverage import SHARES
 from dfly_core.engine.head import DraftHead
 from dfly_core.model.target import Target
 
 LENGTH, PROMPT, BLOCK = 900, 60, 8
+SHARES = (16, 8, 4, 2)  # whose misses are told
 CHANCES = (1.0, 0.87)  # 0.87 gives the published mean accepted length, about 5.2
 REST, HEAD = 0.807, 2.450  # GB: backbone and correction at 4 bits; the whole head at each step
 
@@ -83,11 +83,13 @@ def simulate(target: Target, ids: list[int], logits: mx.array, chance: float) ->
     comes: list[int] = mx.argmax(logits, axis=-1).tolist()  # type: ignore[assignment]
     head, known = DraftHead(target, vocabulary, [0, 1, 2]), set(ids[:PROMPT])
     head.read(ids[:PROMPT])
+    head.saw(logits[:PROMPT])
     right = [Random(9 + i).random() < chance for i in range(len(comes))]
     at, cycles, whole, read = PROMPT, 0, 0, 0.0
     ranked, first = [0] * len(SHARES), [0] * len(SHARES)
     while at < len(comes):
-        head.prepare()
+        # A copy reads a row and writes it; a draft reads it BLOCK - 1 times.
+        read += 2 / (BLOCK - 1) * head.prepare() / vocabulary
         ahead = comes[at : at + BLOCK]
         ranks: list[int] = head.ranks(mx.array(ahead)).tolist()  # type: ignore[assignment]
         size = head.size or vocabulary
