@@ -9,8 +9,9 @@ from pathlib import Path
 
 from dfly_core import __version__
 from dfly_core.records.commands import Load
+from dfly_core.records.errors import Usage
 from dfly_core.records.interrupt import ends_at_once
-from dfly_core.records.usage import OneLineParser, flushed, parsed, prepare_streams
+from dfly_core.records.usage import OneLineParser, as_utf8, flushed, parsed, prepare_streams
 from dfly_core.records.visible import one_line
 from dfly_tui.engine import WORKER, Engine
 from dfly_tui.state.places import data_dir
@@ -48,6 +49,14 @@ def main(argv: Sequence[str] | None = None, worker: Sequence[str] = WORKER) -> i
     args, code = parsed(parser(), argv)
     if args is None:
         return flushed("dfly-tui", code)
+    if args.draft and args.no_draft:
+        sys.stderr.write("dfly-tui: --draft and --no-draft exclude each other: give one of them\n")
+        return 2
+    try:
+        args.prompt = as_utf8(args.prompt, "--prompt")
+    except Usage as error:
+        sys.stderr.write(f"dfly-tui: {error}\n")
+        return 2
     data = data_dir()
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -95,7 +104,7 @@ def _resumed(asked: str | None, data: Path) -> tuple[int | None, str]:
     known = store.numbers()
     if asked == "last":
         return store.latest(), "" if known else "there is no chat to resume yet: start without it"
-    if asked.isdigit() and int(asked) in known:
+    if asked.isdecimal() and int(asked) in known:
         return int(asked), ""
     return None, f"there is no chat {one_line(asked, 40)}: /chats in the app lists them"
 

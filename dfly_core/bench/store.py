@@ -77,6 +77,8 @@ def unnamed_report(fresh: Report) -> Path:
 def _read(path: Path) -> dict[str, Any] | None:
     """The report that is there, None where nothing is; raises Refused for anything else."""
     try:
+        if path.exists() and not path.is_file():  # reading a device might never end
+            raise Refused(f"{path} is no file", "name another --output")
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None

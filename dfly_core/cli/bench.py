@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request
+from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request, say
 from dfly_core.records.commands import Bench
 from dfly_core.records.errors import (
     EXIT_DONE,
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     request = load_request(args)
     if request.no_draft:
         raise Usage("a benchmark needs a drafter", "leave --no-draft out")
+    _check_page(args)
     job = Bench(
         output=args.output,
         model=request.model,
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     _show(console, report)
     if args.markdown:
         _write(Path(args.markdown), markdown(report))
-    print(json.dumps(report) if args.json else f"report: {done.path}")
+    say(json.dumps(report) if args.json else f"report: {done.path}")
     if done.left:
         return EXIT_INTERRUPTED
     return EXIT_WITHHELD if done.withheld else EXIT_DONE
@@ -151,6 +153,24 @@ def _components(parts: dict[str, Any]) -> Table:
         table.add_row("ideal tok/s", f"{parts['ideal_tps']:.1f}")
         table.add_row("achieved tok/s", f"{parts['achieved_tps']:.1f}")
     return table
+
+
+def _check_page(args: argparse.Namespace) -> None:
+    """Before anything runs: the page must be a file that can be written, and none of our own."""
+    if args.markdown is None:
+        return
+    path, there = Path(args.markdown), os.path.lexists(args.markdown)
+    for other in (args.prompts, args.output):
+        if other is not None and Path(other).resolve() == path.resolve():
+            raise Usage(f"--markdown {path} would write over another file", "name another")
+    try:
+        path.open("a").close()
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise Unavailable(
+            f"{path} can't be written ({error.strerror})", "name another --markdown"
+        ) from error
 
 
 def _write(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from dfly_core.cli.arguments import say
 from dfly_core.cli.progress import shown
 from dfly_core.records.checked import Checked, amount, check_lines, sizing_words
 from dfly_core.records.commands import Convert
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     (closing,) = (event for event in shown(_job(command)) if not isinstance(event, Progress))
     if isinstance(closing, Checked):
         if args.json:
-            print(json.dumps(asdict(closing), indent=2))
+            say(json.dumps(asdict(closing), indent=2))
         else:
             _print_check(closing, args.quantize)
         return EXIT_FAILED if closing.refused else EXIT_DONE
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_INTERRUPTED
     if isinstance(closing, Converted):
         if args.json:
-            print(json.dumps(closing.report, indent=2))
+            say(json.dumps(closing.report, indent=2))
         else:
             _print_report(closing)
     return EXIT_DONE
@@ -86,31 +87,31 @@ def _job(command: Convert) -> Iterator[Event]:
 
 
 def _print_check(found: Checked, bits: int | None) -> None:
-    print(f"{one_line(found.source)}: a check, nothing is written")
+    say(f"{one_line(found.source)}: a check, nothing is written")
     for line in check_lines(found, bits):
-        print(f"  {one_line(line, 2000)}")
+        say(f"  {one_line(line, 2000)}")
     for sizing in found.sizes:
-        print(f"  {sizing_words(sizing)}")
+        say(f"  {sizing_words(sizing)}")
     if found.rests_on:
-        print(f"  {one_line(found.rests_on, 2000)}")
+        say(f"  {one_line(found.rests_on, 2000)}")
 
 
 def _print_report(converted: Converted) -> None:
     report = converted.report
     kind = f"{report['bits']} bit" if report["bits"] else report["dtype"]
-    print(
+    say(
         f"{one_line(report['output'])}: {report['tensors']} tensors, {kind}, "
         f"{amount(report['output_bytes'])} in {report['seconds']:.1f} s "
         f"(from a {report['layout']})"
     )
     for note in report["notes"]:
-        print(f"  {one_line(note)}")
+        say(f"  {one_line(note)}")
     if report["errors"]:
         worst = max(report["errors"], key=lambda error: float(error["relative"]))
-        print(f"  largest relative error {worst['relative']:.4f} in {worst['name']}")
+        say(f"  largest relative error {worst['relative']:.4f} in {worst['name']}")
     if report["agreement"]:
         agreement = report["agreement"]
-        print(
+        say(
             f"  hidden states agree with the unquantised drafter: mean cosine "
             f"{agreement['cosine_mean']:.5f}, least {agreement['cosine_least']:.5f} "
             f"({agreement['rows']} sample rows)"

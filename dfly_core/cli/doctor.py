@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 
 from dfly_core import __version__
-from dfly_core.cli.arguments import count
+from dfly_core.cli.arguments import count, say
 from dfly_core.cli.progress import shown
 from dfly_core.preflight import preflight
 from dfly_core.records.commands import Doctor
@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
         # MLX can't even be imported then, so nothing more can be told.
         if args.json:
             found = {"version": __version__, "healthy": False}
-            print(json.dumps(found | {"problems": [asdict(problem) for problem in early]}))
+            say(json.dumps(found | {"problems": [asdict(problem) for problem in early]}))
         for problem in early if not args.json else ():
-            print(f"! {problem.what}: {problem.remedy}")
+            say(f"! {problem.what}: {problem.remedy}")
         return EXIT_FAILED
     with ends_at_once("dfly-mlx"):
         from dfly_core.jobs import Program
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     events = shown(Program().run(command, lambda: False))
     (done,) = (event for event in events if isinstance(event, Examined))
     if args.json:
-        print(json.dumps(done.page))
+        say(json.dumps(done.page))
     else:
-        print(visible("\n".join(page_lines(done.page))))
+        say(visible("\n".join(page_lines(done.page))))
     return EXIT_DONE if done.healthy else EXIT_FAILED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
@@ -20,6 +19,7 @@ from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.loaded import PairInfo
 from dfly_core.records.stats import summary_words
 from dfly_core.records.step import Step
+from dfly_core.records.usage import as_utf8
 from dfly_core.records.visible import visible
 
 NAME = "generate"
@@ -139,20 +139,8 @@ def _messages(args: argparse.Namespace) -> tuple[Message, ...]:
             raise Usage(f"stdin is not UTF-8 ({error})", "convert it first") from error
     if not text.strip():
         raise Usage("the prompt is empty", "give --prompt TEXT, or - and text on stdin")
-    system = (Message("system", _as_utf8(args.system, "--system")),) if args.system else ()
-    return (*system, Message("user", _as_utf8(text, "--prompt")))
-
-
-def _as_utf8(text: str, name: str) -> str:
-    """An argument's text; where the locale could not read its bytes they are read as UTF-8."""
-    try:
-        text.encode("utf-8")
-        return text
-    except UnicodeEncodeError:
-        try:
-            return os.fsencode(text).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise Usage(f"{name} is not UTF-8 ({error.reason})", "convert it first") from error
+    system = (Message("system", as_utf8(args.system, "--system")),) if args.system else ()
+    return (*system, Message("user", as_utf8(text, "--prompt")))
 
 
 def _open_steps(path: str | None, stack: ExitStack) -> TextIO | None:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Usage
 from dfly_core.records.visible import one_line
+
+TEXTS = ("prompt", "system")  # options that may be empty; an empty name would mean the folder here
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -35,12 +37,32 @@ def prepare_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def as_utf8(text: str, name: str) -> str:
+    """An argument's text; where the locale could not read its bytes they are read as UTF-8.
+
+    Raises Usage where they are something else.
+    """
+    try:
+        text.encode("utf-8")
+        return text
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(text).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Usage(f"{name} is not UTF-8 ({error.reason})", "convert it first") from error
+
+
 def parsed(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None
 ) -> tuple[argparse.Namespace | None, int]:
     """The arguments; or None and an exit code where the parser has said all there is to say."""
     try:
-        return parser.parse_args(argv), EXIT_DONE
+        args = parser.parse_args(argv)
+        for name, value in vars(args).items():
+            if value == "" and name not in TEXTS:
+                option = name.replace("_", "-")
+                parser.error(f"--{option} is empty: give it a value, or leave it out")
+        return args, EXIT_DONE
     except SystemExit as done:
         return None, done.code if isinstance(done.code, int) else EXIT_FAILED
     except OSError as error:

@@ -98,6 +98,15 @@ def test_wrong_options_and_a_home_that_cannot_be_made_are_one_line(tmp_path: Pat
     assert done.stderr.splitlines() == [
         "dfly-tui: unrecognized arguments: --bogus (see dfly-tui --help)"
     ]
+    for options, said in (
+        (["--model", ""], "--model is empty"),
+        (["--draft", "x", "--no-draft"], "exclude each other"),
+        (["--resume", "²"], "there is no chat ²"),
+        (["--prompt", "a\udcff"], "--prompt is not UTF-8"),
+    ):
+        done = piped(tmp_path, "story", "", *options)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert said in done.stderr
     (tmp_path / "file").touch()
     done = piped(tmp_path / "file", "story", "hi")
     assert done.returncode == 1

@@ -99,6 +99,12 @@ def test_the_json_is_valid_also_where_stdout_is_ascii(
         (["--no-draft"], 2, "needs a drafter"),
         (["--prompts", "/none"], 1, "no prompt file"),
         (["--trials", "x"], 2, "no whole number"),
+        (["--prompts", ""], 2, "--prompts is empty"),
+        (["--model", ""], 2, "--model is empty"),
+        (["--output", "/dev/full"], 1, "/dev/full is no file"),
+        (["--markdown", "/none/x.md"], 1, "/none/x.md can't be written"),
+        (["--markdown", "/"], 1, "/ can't be written"),
+        (["--prompts", "p.jsonl", "--markdown", "./p.jsonl"], 2, "would write over another file"),
         (["--model", "/none"], 1, "no folder /none"),
     ],
 )

@@ -60,13 +60,24 @@ def test_help_opens_with_what_the_program_does(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("option", ["--help", "--version"])
-@pytest.mark.parametrize("program", ["dfly_core", "dfly_tui"])
-def test_help_to_a_full_disk_is_one_line(program: str, option: str, unbuffered: str) -> None:
+@pytest.mark.parametrize(
+    ("program", "option"),
+    [
+        ("dfly_core", "--help"),
+        ("dfly_core", "--version"),
+        ("dfly_tui", "--help"),
+        ("dfly_tui", "--version"),
+        ("dfly_core", "doctor"),
+        ("dfly_core", "convert --check --draft /"),
+    ],
+)
+def test_what_is_told_to_a_full_disk_is_one_line(
+    program: str, option: str, unbuffered: str
+) -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = subprocess.run(
-            [sys.executable, "-m", program, option], stdout=full, stderr=subprocess.PIPE,
+            [sys.executable, "-m", program, *option.split()], stdout=full, stderr=subprocess.PIPE,
             env=env, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert done.returncode == 1
