@@ -10,7 +10,7 @@ from mlx_lm.models.cache import KVCache
 from dfly_core.engine.head import DraftHead
 from dfly_core.model.pair import Pair
 
-AUDIT_FIRST, AUDIT_EVERY = 64, 512  # tokens: soon, then about 1 % of the work
+AUDIT_FIRST, AUDIT_EVERY = 64, 512  # tokens: soon, then 1 to 3 % of the time
 PENDING_ROWS = 64  # tap rows that may wait; while parked they are projected in batches
 
 
