@@ -210,7 +210,7 @@ class DflyApp(ScreenActions):
     def load(self, load: Load) -> None:
         """Load another pair; remembered once it is loaded."""
         if self.loading.begin(load):
-            self.panel.begin()
+            self.panel.clear()
             self.chat_screen.notice.clear()
         elif self.desk.gone:
             self._say_gone(self.desk.gone)

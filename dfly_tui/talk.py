@@ -67,8 +67,7 @@ class Talk:
         if not chat.number:
             self.store.release()
         self.chat, self._stored = chat, True
-        self.panel.begin()
-        self.panel.context_used = 0
+        self.panel.clear()
         self.view.replaced()
 
     def resume(self, number: int) -> bool:
@@ -120,8 +119,8 @@ class Talk:
             return False
         if not self.desk.ask("answer", Generate(self.chat.messages(), options), self):
             return False
-        answer.end, answer.note = None, ""
-        self._begin(answer, options)
+        answer.end, answer.note, answer.figures = None, "", {}
+        self._begin(answer, options, went_on=True)
         self.view.replaced()
         return True
 
@@ -130,11 +129,11 @@ class Talk:
         self.chat.system = text
         self.keep(lambda: self.store.add(self.chat, {"did": "system", "system": text}))
 
-    def _begin(self, answer: Turn, options: GenerateOptions) -> None:
+    def _begin(self, answer: Turn, options: GenerateOptions, went_on: bool = False) -> None:
         self.answer = answer
         self._unsaved = []
         self._saved_at = time.monotonic()
-        self.panel.begin(sampled=options.temperature > 0)
+        self.panel.begin(options.temperature > 0, went_on)
 
     def _answer(self, options: GenerateOptions) -> bool:
         messages = self.chat.messages()
@@ -203,6 +202,7 @@ class Talk:
         if answer is None:
             return
         self._save_growth()
+        note = note or ("since it went on" if self.panel.went_on else "")
         answer.end, answer.note = end, note  # type: ignore[assignment]
         answer.figures = figures(stats)
         self.keep(lambda: self.store.end(self.chat, answer))

@@ -286,7 +286,7 @@ class ChatScreen(Screen[None]):
         shown = self.app.settings.panel
         self.set_class(low, "-low")
         self.panel.display = wide and not low and shown
-        begun = bool(self.panel_state.steps)
+        begun = self.panel_state.asked
         self.meter.display = begun and not self.panel.display and not low and shown
 
     def _show_empty_or_not(self) -> None:

@@ -15,10 +15,10 @@ from textual.widgets import Static
 from dfly_core.records.commands import Diagnose, Generate, GenerateOptions, Message
 from dfly_core.records.events import Diagnosed, Event, Failed, Generated, Stepped
 from dfly_core.records.stats import Stats
-from dfly_core.records.step import Finish, Token
+from dfly_core.records.step import Finish, Step, Token
 from dfly_tui.engine import Gone
 from dfly_tui.screens.dialogs import LOW
-from dfly_tui.state.panel import Comparison, compare
+from dfly_tui.state.panel import NO_REASON, Comparison, compare, was_off
 from dfly_tui.text import content, line
 from dfly_tui.widgets.keys import Keys
 from dfly_tui.widgets.prose import Prose
@@ -29,12 +29,40 @@ if TYPE_CHECKING:
 
 @dataclass
 class Lane:
-    """One decoder's run."""
+    """One decoder's run; `off` is why it last decoded a step without a draft."""
 
     title: str
+    drafts: bool = True
     stats: Stats = field(default_factory=Stats)
     tokens: list[Token] = field(default_factory=list)
     finish: Finish | None = None
+    off: str = ""
+
+    def add(self, step: Step) -> None:
+        """One more step."""
+        self.stats = self.stats.add(step)
+        self.tokens += step.emitted
+        if was_off(step):
+            self.off = step.off or NO_REASON
+
+    @property
+    def head(self) -> str:
+        """Who decodes; with the drafter it may have decoded no step."""
+        never = self.drafts and self.off and not self.stats.cycles
+        return f"{self.title}: drafting off" if never else self.title
+
+    @property
+    def words(self) -> str:
+        """Tokens, rate and end; in how many steps drafting was off, and why."""
+        stats, pace = self.stats, self.stats.tokens_per_second
+        words = f"{stats.emitted} tokens" + (f" · {pace:.0f} tok/s" if pace else "")
+        if self.finish:
+            words += f" · {self.finish}"
+        if self.drafts and self.off:
+            off, cycles = stats.plain_steps, stats.cycles
+            steps = f"{off} of {off + cycles} steps" if cycles else "all steps"
+            words += f"\nDrafting off in {steps}: {self.off}"
+        return words
 
 
 class LaneView(Vertical):
@@ -43,8 +71,8 @@ class LaneView(Vertical):
     DEFAULT_CSS = """
     LaneView {
         width: 1fr; padding: 1 2;
-        & > .head { height: 1; text-style: bold; }
-        & > .rate { height: auto; color: $foreground 70%; margin: 0 0 1 0; }
+        & > .head { height: auto; text-style: bold; }
+        & > .rate { height: auto; max-height: 50%; color: $foreground 70%; margin: 0 0 1 0; }
         & > VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; }
     }
     """
@@ -64,13 +92,10 @@ class LaneView(Vertical):
     def show(self, text: str) -> None:
         """New text and the rate so far."""
         self.prose.feed(text)
-        stats = self.lane.stats
-        pace = stats.tokens_per_second
-        words = f"{stats.emitted} tokens" + (f" · {pace:.0f} tok/s" if pace else "")
         if self.lane.finish:
             self.prose.settle()
-            words += f" · {self.lane.finish}"
-        self.query_one(".rate", Static).update(words)
+        self.query_one(".head", Static).update(content(self.lane.head))
+        self.query_one(".rate", Static).update(content(self.lane.words))
 
 
 class RaceScreen(Screen[None]):
@@ -101,7 +126,7 @@ class RaceScreen(Screen[None]):
         self._messages = messages
         # Sampled runs cannot be compared token by token.
         self._options = replace(options, temperature=0.0)
-        self._lanes = [Lane("With the drafter"), Lane("The target alone")]
+        self._lanes = [Lane("With the drafter"), Lane("The target alone", drafts=False)]
         self._views = [LaneView(lane) for lane in self._lanes]
         self._at = 0
         self._found: Comparison | None = None
@@ -136,8 +161,7 @@ class RaceScreen(Screen[None]):
         lane, text = self._lanes[self._at], ""
         for event in events:
             if isinstance(event, Stepped):
-                lane.stats = lane.stats.add(event.step)
-                lane.tokens += event.step.emitted
+                lane.add(event.step)
                 text += event.step.text
             elif isinstance(event, Generated):
                 lane.stats, lane.finish = event.stats, event.finish
@@ -159,8 +183,7 @@ class RaceScreen(Screen[None]):
     def _judge(self) -> None:
         first, second = self._lanes
         found = compare(first.tokens, second.tokens)
-        fast, slow = first.stats.tokens_per_second, second.stats.tokens_per_second
-        self.app.panel.judge(found, fast / slow if fast and slow else None)
+        self.app.panel.judge(found, first.stats, second.stats)
         self.app.chat_screen.dirty()
         self._show_verdict(found)
         if found.parted:
@@ -179,7 +202,7 @@ class RaceScreen(Screen[None]):
             self._say(f"The gap could not be told: {event.what}")
 
     def _show_verdict(self, found: Comparison, near: Diagnosed | None = None) -> None:
-        fast, slow = (lane.stats.tokens_per_second for lane in self._lanes)
+        fast, slow = (lane.stats for lane in self._lanes)
         self.query_one("#verdict", Static).update(verdict(found, fast, slow, near))
 
     def _say(self, words: str) -> None:
@@ -193,13 +216,13 @@ class RaceScreen(Screen[None]):
         self.dismiss(None)
 
 
-def verdict(
-    found: Comparison, fast: float | None, slow: float | None, near: Diagnosed | None = None
-) -> Content:
+def verdict(found: Comparison, fast: Stats, slow: Stats, near: Diagnosed | None = None) -> Content:
     """The words under the lanes."""
-    pace = ""
-    if fast and slow:
-        pace = f" {fast / slow:.2f}x: {fast:.0f} tok/s against {slow:.0f}."
+    pace, (rate, alone) = "", (fast.tokens_per_second, slow.tokens_per_second)
+    if not fast.cycles:
+        pace = " Nothing was drafted: both did the same work, so there is no speed-up to tell."
+    elif rate and alone:
+        pace = f" {rate / alone:.2f}x: {rate:.0f} tok/s against {alone:.0f}."
     if not found.parted:
         return Content(f"= The same {found.same} tokens.{pace}").stylize("$success")
     left = repr(found.left.piece) if found.left else "the end"

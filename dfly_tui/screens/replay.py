@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from dfly_core.records.step import Step
 from dfly_tui.screens.dialogs import Dialog
+from dfly_tui.state.panel import NO_REASON
 from dfly_tui.state.progress import plural
 from dfly_tui.text import line
 from dfly_tui.widgets.step_strip import ACCEPTED, OWN, REJECTED, UNVERIFIED, coloured
@@ -85,8 +86,8 @@ def _what(step: Step) -> Content:
     if not step.chosen:
         return Content("The answer ended here, between two steps.")
     if not step.is_cycle:
-        why = f": {step.off}" if step.off else ""
-        return line(f"No draft in this step{why}. The target chose one token.")
+        why = step.off or NO_REASON
+        return line(f"Drafting was off in this step: {why}. The target chose one token.")
     return Content(
         f"{step.width} of {len(step.proposals)} drafted tokens were checked at position "
         f"{step.position}, {step.accepted} accepted; "

@@ -12,7 +12,7 @@ from dfly_core.records.events import Generated
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Step, Token
-from dfly_tui.state.progress import ago
+from dfly_tui.state.bill import BreakEven, Plain, PlainTimes, bill
 
 RING = 4096  # steps kept for replay
 _RECENT = 12  # steps
@@ -45,7 +45,11 @@ class Parity:
 
 @dataclass
 class PanelState:
-    """One answer's figures, and what is known of the pair that gives it."""
+    """One answer's figures, and what is known of the pair that gives it.
+
+    `asked` is whether this chat has asked for an answer; `went_on` whether that answer began
+    before, so that the figures are of its rest.
+    """
 
     pair: PairInfo | None = None
     verdict: Verdict | None = None
@@ -55,20 +59,40 @@ class PanelState:
     context_used: int = 0
     peak_memory: int = 0
     parity: Parity = field(default_factory=Parity)
-    speedup: float | None = None
+    raced: tuple[float, float] | None = None  # tokens/s with the drafter and alone
+    asked: bool = False
+    went_on: bool = False
     clock: Callable[[], float] = time.time
+    plain_times: PlainTimes = field(default_factory=PlainTimes)
+    _cycle_seconds: float = 0.0
+    _width: int = 0
+    _last_off: str = ""
 
-    def begin(self, sampled: bool = False) -> None:
-        """A new answer starts."""
-        self.stats, self.first_token, self.speedup = Stats(), None, None
+    def clear(self) -> None:
+        """Another chat, or another pair: nothing was asked of it yet."""
+        self.begin()
+        self.asked, self.context_used = False, 0
+
+    def begin(self, sampled: bool = False, went_on: bool = False) -> None:
+        """A new answer starts, or one goes on: the figures start afresh."""
+        self.stats, self.first_token, self.raced = Stats(), None, None
         self.steps.clear()
+        self.peak_memory = 0
         self.parity = Parity("sampled" if sampled else "unchecked")
+        self.asked, self.went_on = True, went_on
+        self._cycle_seconds, self._width, self._last_off = 0.0, 0, ""
 
     def add(self, step: Step) -> None:
         """One more step."""
         self.stats = self.stats.add(step)
         self.steps.append(step)
         self.context_used = step.position + len(step.emitted) + (0 if step.index == 0 else 1)
+        self.plain_times.add(self.pair, step, self.clock())
+        if step.is_cycle:
+            self._cycle_seconds += step.seconds.total
+            self._width = step.width
+        elif was_off(step):
+            self._last_off = step.off or NO_REASON
         if step.index == 0 and step.kept:
             self.first_token = step.seconds.total
 
@@ -78,9 +102,14 @@ class PanelState:
         self.context_used = done.context_used
         self.peak_memory = done.peak_memory_bytes
 
-    def judge(self, found: Comparison, speedup: float | None) -> None:
+    def judge(self, found: Comparison, fast: Stats, slow: Stats) -> None:
         """A/B ended: both decoders, greedy, on the last prompt."""
-        self.speedup = None if found.parted else speedup
+        rate, alone = fast.tokens_per_second, slow.tokens_per_second
+        if alone:
+            self.plain_times.take(self.pair, alone, self.context_used, self.clock())
+        # Where nothing was drafted both did the same work, and a ratio would be noise.
+        told = rate and alone and fast.cycles and not found.parted
+        self.raced = (rate, alone) if rate and alone and told else None
         if self.parity.state != "sampled":
             # Of an answer that was drawn, two greedy runs say nothing.
             self.parity = Parity("differs" if found.parted else "matches", found.same)
@@ -103,49 +132,42 @@ class PanelState:
         return [token.id for step in self.steps for token in step.emitted]
 
     @property
-    def break_even(self) -> BreakEven | None:
-        """What a step costs in target steps, and whether it pays; None without measured costs."""
-        cost = self.costs
-        width = next((s.width for s in reversed(self.steps) if s.is_cycle), 0)
-        if not cost or not width or width >= len(cost) or cost[0] <= 0:
-            return None
-        draft = self.verdict.cost_draft if self.verdict else None
-        if draft is None and self.stats.timed_steps:
-            draft = self.stats.timed_draft_seconds / self.stats.timed_steps
-        return BreakEven(
-            verify=cost[width] / cost[0],
-            needs=(cost[width] + (draft or 0.0)) / cost[0],
-            now=self.stats.mean_accepted_length,
-        )
+    def scope(self) -> str:
+        """What the figures are of."""
+        return "This answer, since it went on" if self.went_on else "This answer"
 
     @property
-    def costs(self) -> tuple[float, ...]:
-        """Seconds for 1, 2... verified rows on the route in use."""
-        if self.verdict is None:
-            return ()
-        exact = self.verdict.taken != "fast" or not self.verdict.cost_native
-        return self.verdict.cost_exact if exact else self.verdict.cost_native
+    def plain(self) -> Plain | None:
+        """What a plain step takes, as timed last."""
+        return self.plain_times.of(self.pair, self.verdict)
+
+    @property
+    def ceiling(self) -> float | None:
+        """Tokens/s of the target alone by that time."""
+        return 1 / self.plain.seconds if self.plain else None
+
+    @property
+    def break_even(self) -> BreakEven | None:
+        """What a step costs in target steps, and whether it pays; None where that is unknown.
+
+        None also where drafting is off and the reason has a bill, of another width and time.
+        """
+        if "target steps" in (self.why_off or ""):
+            return None
+        return bill(self.stats, self._cycle_seconds, self._width, self.plain, self.verdict)
 
     @property
     def gain(self) -> str:
         """How much faster than the target alone: measured by A/B, else guessed, from what."""
-        if self.speedup is not None:
-            return f"{self.speedup:.2f}x the target alone, measured by A/B"
-        even = self.break_even
-        if even is None or even.now is None:
+        if self.raced is not None:
+            fast, alone = self.raced
+            return f"{fast / alone:.2f}x by A/B: {fast:.0f} tok/s against {alone:.0f} alone"
+        even, plain = self.break_even, self.plain
+        if even is None or plain is None:
             return ""
-        rests, verdict = "", self.verdict
-        if verdict is not None and verdict.costs_at is not None:
-            rests = f", from times measured {ago(self.clock() - verdict.costs_at)}"
-            if verdict.cost_context is not None:
-                rests += f" at {verdict.cost_context:,} tokens"
+        when = plain.words(self.clock())
+        rests = f" from a plain step timed {when}" if when else ""
         return f"estimate {even.now / even.needs:.1f}x{rests}; F5 measures it"
-
-    @property
-    def ceiling(self) -> float | None:
-        """Tokens a second of the target alone, as the self-test timed it: an estimate."""
-        costs = self.costs
-        return 1 / costs[0] if costs and costs[0] > 0 else None
 
     @property
     def why_off(self) -> str | None:
@@ -154,28 +176,29 @@ class PanelState:
         A parked drafter is probed now and then: a reason in one of the last steps still holds.
         """
         for step in list(self.steps)[-_RECENT:][::-1]:
-            if step.off:
-                return step.off
+            if was_off(step):
+                return step.off or NO_REASON
             if step.is_cycle and step.accepted > 1:
                 break
         if self.pair and not self.pair.draft:
             return "no drafter is loaded"
         return None
 
-
-@dataclass(frozen=True)
-class BreakEven:
-    """One verify costs `verify` target steps; a step must yield more than `needs` tokens."""
-
-    verify: float
-    needs: float
-    now: float | None
-
     @property
-    def words(self) -> str:
-        """The line of the panel."""
-        now = "-" if self.now is None else f"{self.now:.2f}"
-        return f"1 verify = {self.verify:.1f} target steps; needs > {self.needs:.1f}; now {now}"
+    def was_off(self) -> str:
+        """While drafting goes on: in how many steps before it did not, and why; else empty."""
+        off, cycles = self.stats.plain_steps, self.stats.cycles
+        if not self._last_off or self.why_off:
+            return ""
+        return f"Drafting was off in {off} of {off + cycles} steps: {self._last_off}"
+
+
+NO_REASON = "the engine gave no reason"
+
+
+def was_off(step: Step) -> bool:
+    """Whether a step decoded without a draft; the prompt's step and one that only ends are not."""
+    return bool(step.index and step.chosen and not step.is_cycle)
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,18 @@ from dfly_tui.widgets.step_strip import LEGEND, STYLES, coloured, glyphs
 
 _DIM = "$foreground 60%"
 _FILLED, _EMPTY = "━", "─"
+# The engine's "proposals right lately" and the panel's "accepted" are two figures.
+LATELY = "Lately: in earlier answers, too, and only up to a step's first wrong proposal."
 
 
 def headline(state: PanelState) -> Content:
-    """Mean accepted length, acceptance, rate, ceiling, first token."""
+    """What the figures are of; mean accepted length, acceptance, rate, ceiling, first token."""
     stats = state.stats
     mean = _number(stats.mean_accepted_length, ".2f")
     rate = _number(stats.acceptance_rate, ".0%")
     pace = _number(stats.tokens_per_second, ".0f")
     rows = [
+        Content(state.scope).stylize("bold"),
         _pair(mean, "mean accepted length", rate, "accepted"),
         _pair(pace, "tok/s", *_ceiling(state)),
         _pair(_seconds(state.first_token), "to first token", *_memory(state)),
@@ -27,12 +30,12 @@ def headline(state: PanelState) -> Content:
 
 
 def legend() -> Content:
-    """What the glyphs mean."""
+    """What a row of the strip means."""
     parts = [
         Content(mark).stylize(STYLES[mark]) + Content(f" {word}").stylize(_DIM)
         for mark, word in LEGEND
     ]
-    return Content("  ").join(parts)
+    return Content("  ").join([*parts, Content("N tokens").stylize(_DIM)])
 
 
 def guide() -> Content:
@@ -73,16 +76,19 @@ def positions(state: PanelState, width: int) -> Content:
 
 
 def standing(state: PanelState, width: int, tall: bool = True) -> Content:
-    """Break-even, drafting-off reason, parity badge, context."""
+    """Drafting-off reason, break-even, parity badge, context."""
     rows = []
     if state.why_off:
         rows.append(Content("Drafting off: ").stylize("$warning") + line(state.why_off))
+        if "lately" in state.why_off and tall:
+            rows.append(Content(LATELY).stylize(_DIM))
+    elif state.was_off and tall:
+        rows.append(line(state.was_off, limit=4 * width).stylize(_DIM))
     even = state.break_even
     if even is not None:
-        pays = even.now is not None and even.now > even.needs
-        rows.append(Content(even.words).stylize("" if pays else "$warning"))
-    if state.gain and (tall or state.speedup is not None):
-        rows.append(Content(state.gain).stylize(_DIM if state.speedup is None else ""))
+        rows.append(Content(even.words).stylize("" if even.pays else "$warning"))
+    if state.gain and (tall or state.raced is not None):
+        rows.append(Content(state.gain).stylize(_DIM if state.raced is None else ""))
     colour = {"matches": "$success", "differs": "$error"}.get(state.parity.state, _DIM)
     mark = {"matches": "=", "differs": "≠"}.get(state.parity.state, "?")
     rows.append(Content(f"{mark} ").stylize(colour) + Content(f"Parity: {state.parity.words}"))
@@ -115,15 +121,17 @@ def context(state: PanelState, width: int) -> Content:
 def one_line(state: PanelState, width: int) -> Content:
     """The whole panel in one line, for narrow terminals; the last step's glyphs if they fit."""
     stats = state.stats
+    pace = f"{_number(stats.tokens_per_second, '.0f')} tok/s"
+    if state.why_off:
+        # Why takes the room that is left: nothing else is as much in question.
+        return line(f"{pace} · drafting off: {state.why_off}", limit=width).stylize(_DIM)
     parts = [
         f"{_number(stats.mean_accepted_length, '.2f')} mean accepted length",
-        f"{_number(stats.tokens_per_second, '.0f')} tok/s",
+        pace,
         f"{_number(stats.acceptance_rate, '.0%')} accepted",
     ]
     if state.pair is not None:
         parts.append(f"context {state.context_used:,}/{state.pair.context_limit:,}")
-    if state.why_off:
-        parts.insert(0, "drafting off")
     while len(parts) > 1 and len(" · ".join(parts)) > width:
         parts.pop()
     words = " · ".join(parts)

@@ -18,8 +18,8 @@ class Panel(Vertical):
     Panel {
         width: 45; padding: 0 1 0 2; border-left: vkey $foreground 15%;
         & > Static { height: auto; }
-        & > #guide { margin: 1 0; }
-        & > #headline { margin: 1 0; }
+        & > #guide { margin: 0 0 1 0; }
+        & > #headline { margin: 0 0 1 0; }
         & > #bars { margin: 1 0 0 0; }
         & > #standing { margin: 1 0; }
         & > #legend { margin: 0 0 1 0; }
@@ -44,7 +44,7 @@ class Panel(Vertical):
         if not self.display:
             return
         width = max(self.content_size.width, 20)
-        begun = bool(state.steps)
+        begun = state.asked
         self.query_one("#guide").display = not begun
         for name in ("#headline", "#legend", "#standing", "#strip"):
             self.query_one(name).display = begun

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from dfly_core.records.step import Step
+from dfly_tui.state.panel import was_off
 from dfly_tui.text import line
 
 ACCEPTED, REJECTED, OWN, UNVERIFIED, PROMPT = "●", "○", "◆", "·", "▸"
@@ -25,7 +26,7 @@ STYLES = {
     UNVERIFIED: "$foreground 40%",
     PROMPT: "$foreground 40%",
 }
-LEGEND = ((ACCEPTED, "accepted"), (REJECTED, "rejected"), (OWN, "target's own"))
+LEGEND = ((ACCEPTED, "accepted"), (REJECTED, "rejected"), (OWN, "own"))
 
 
 def glyphs(step: Step) -> str:
@@ -50,7 +51,7 @@ def row(step: Step, slots: int, width: int) -> Content:
     if not marks and step.finish == "cancelled":
         return Content(lead + "stopped").stylize("$foreground 50%")
     shown = line(step.text.replace("\n", "⏎"), limit=max(room, 1)) if room > 1 else Content("")
-    pad = " " * max(slots + 1 - len(marks), 0)
+    pad = (" off" if was_off(step) and slots > 3 else "").ljust(max(slots + 1 - len(marks), 0))
     return Content("").join(
         [
             Content(lead).stylize("$foreground 50%"),

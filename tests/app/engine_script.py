@@ -86,6 +86,17 @@ def answer_for(name: str, asked: str) -> str:
     return f"You said: {asked}\n\n{STORY}" if name == "echo" else STORY
 
 
+OFF = {
+    "parked": "parked: no width pays",
+    "paysagain": "parked: no width pays",
+    "neverpays": (
+        "not expected to pay: a cycle costs 4.4 target steps, as measured at loading, and gives "
+        "about 1.9 tokens with 89% of proposals right lately"
+    ),
+    "plain": "no drafter is loaded",
+}
+
+
 def mixed(tokens: int) -> str:
     """About that many tokens of prose, lists and code."""
     parts, count, number = [], 0, 0
@@ -243,7 +254,9 @@ class Script:
                 break
             alone = body.options.width == 0 or self.name in ("plain", "fifty")
             width = 0 if index == 0 or alone else 7
-            if self.name == "parked" and index > 2:
+            if (self.name == "parked" and index > 2) or self.name == "neverpays":
+                width = 0
+            if self.name == "paysagain" and 0 < index < 3:
                 width = 0
             step = self.step(tokens[:limit], at, index, position, width, rng)
             stats = stats.add(step)
@@ -282,7 +295,7 @@ class Script:
         chosen = tuple(Token(hash_of(p), p) for p in tokens[at : at + kept])
         wrong = (Token(1, " no"),) * 7
         proposals = (chosen[:accepted] + wrong)[:7] if width else ()
-        off = "parked: no width pays" if self.name == "parked" and not width and index else None
+        off = OFF.get(self.name) if not width and index else None
         if width and accepted < 5:
             width = min(width, 5 + index % 3)
         seconds = 0.3 if index == 0 else 0.02 if width else 0.01

@@ -101,23 +101,54 @@ async def test_the_speed_up_is_an_estimate_with_its_age_and_context_until_a_race
         panel, begun = d.app.panel, time.time()
         await d.ask("hello")
         await d.answered()
-        await d.sees("estimate 2.6x, from times")
-        assert " at 48 tokens; F5 measures it" in panel.gain
-        assert "measured just now" in panel.gain
+        await d.sees("estimate 2.7x from a plain step")
+        assert panel.gain.endswith("timed just now at 48 tokens; F5 measures it")
         for passed, words in (
             (150, "2 min ago"),
             (3 * 3600, "3 h ago"),
             (130 * 3600, "5 days ago"),
         ):
             panel.clock = partial(float, begun + passed)
-            assert f"measured {words} at" in panel.gain
+            assert f"timed {words} at" in panel.gain
             # Also while nothing else changes; the line wraps behind the number.
-            await d.sees(f"measured {words.split()[0]}")
+            await d.sees(f"timed {words.split()[0]}")
         await d.pilot.press("f5")
         await d.sees("= The same 44 tokens")
         await d.pilot.press("escape")
-        await d.sees("x the target alone, measured by A/B")
+        await d.sees("2.69x by A/B: 269 tok/s against 100")
         assert "estimate" not in d.shown
+
+
+@pytest.mark.parametrize("size", [(120, 40), (60, 20)])
+async def test_a_race_in_which_nothing_was_drafted_says_so_and_why_and_tells_no_speed_up(
+    open_app: Opener, size: tuple[int, int]
+) -> None:
+    async with open_app("neverpays", size=size) as d:
+        await d.ask("hello")
+        await d.answered()
+        await d.pilot.press("f5")
+        await d.sees("= The same 44 tokens. Nothing was drafted")
+        left = (row[: size[0] // 2 - 1] for row in d.shown.split("\n"))
+        flat = " ".join(" ".join(left).split())
+        assert "With the drafter: drafting off" in flat
+        assert "Drafting off in all steps: not" in flat
+        assert "1.00x" not in flat
+        await d.pilot.press("escape")
+        await d.wait(lambda: d.app.screen is d.app.chat_screen)
+        assert d.app.panel.raced is None
+        assert d.app.panel.parity.state == "matches"
+
+
+async def test_a_race_that_drafted_in_some_steps_only_says_in_how_many_it_did_not(
+    open_app: Opener,
+) -> None:
+    async with open_app("parked") as d:
+        await d.ask("hello")
+        await d.answered()
+        await d.pilot.press("f5")
+        await d.sees("= The same 44 tokens. 1.16x")
+        assert "With the drafter:" not in d.shown
+        await d.sees("Drafting off in 33 of 35 steps: parked: no")
 
 
 def test_tokens_are_compared_one_by_one() -> None:

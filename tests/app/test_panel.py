@@ -1,0 +1,179 @@
+"""The panel's figures: none contradicts another, and no draft goes without its reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dfly_core.records.loaded import PairInfo, Verdict
+from dfly_core.records.stats import Stats
+from dfly_core.records.step import Seconds, Step, Token
+from dfly_tui.screens.replay import page
+from dfly_tui.state.panel import NO_REASON, PanelState, compare
+from dfly_tui.widgets import figures
+from dfly_tui.widgets.step_strip import row
+from tests.app.app_driving import Opener
+
+PAIR = PairInfo(
+    "t", "d", False, 8, (1,), 2048, 100, 6, "f32", None, None, 8_000_000, 3_000_000, 6144
+)  # fmt: skip
+VERDICT = Verdict(
+    "m", "t", "exact", "native", (), 7, tuple(0.01 + w / 1000 for w in range(8)), (), 0.004,
+    (), "exact", cost_context=48, costs_at=0.0,
+)  # fmt: skip
+A = Token(1, "a")
+
+
+def prompt_step() -> Step:
+    return Step(0, 20, A, (), 0, 0, (A,), 1, ("a",), None, None, Seconds(0.3))
+
+
+def plain_step(index: int, seconds: float = 0.01, off: str | None = "parked") -> Step:
+    return Step(index, 20 + index, A, (), 0, 0, (A,), 1, ("a",), None, off, Seconds(seconds))
+
+
+def cycle(index: int, accepted: int, seconds: Seconds) -> Step:
+    chosen = (A,) * (accepted + 1)
+    texts = ("a",) * (accepted + 1)
+    return Step(
+        index, 30, A, (A,) * 7, 7, accepted, chosen, len(chosen), texts, None, None, seconds
+    )
+
+
+def told(state: PanelState, width: int = 42) -> str:
+    return figures.standing(state, width).plain
+
+
+def answered(*steps: Step, clock: float = 150.0) -> PanelState:
+    state = PanelState(PAIR, VERDICT, clock=lambda: clock)
+    state.begin()
+    for step in (prompt_step(), *steps):
+        state.add(step)
+    return state
+
+
+def test_rate_alone_bill_and_estimate_are_of_one_set_of_times() -> None:
+    # Here a cycle takes 0.05 s, three times what loading measured: the bill must say so.
+    timed = Seconds(0.05, 0.01, 0.03, 0.01)
+    state = answered(cycle(1, 5, timed), cycle(2, 3, Seconds(0.05)))
+    even, alone = state.break_even, state.ceiling
+    assert even is not None
+    rate = state.stats.tokens_per_second
+    assert rate is not None
+    assert alone is not None
+    assert [alone, even.verify, even.needs, even.now] == pytest.approx([100, 3.0, 5.0, 5.0])
+    assert rate / alone == pytest.approx(even.now / even.needs)
+    assert not even.pays
+    assert "estimate 1.0x from a plain step timed 2 min ago at 48 tokens" in state.gain
+
+
+def test_plain_steps_of_this_session_count_more_than_those_of_loading_and_say_their_age() -> None:
+    now = [1000.0]
+    state = PanelState(PAIR, VERDICT, clock=lambda: now[0])
+    state.begin()
+    for index in range(1, 8):
+        state.add(plain_step(index, 0.02))
+    assert state.ceiling == pytest.approx(100)  # too few to tell
+    state.add(plain_step(8, 0.5))  # one with a probe in it does not count
+    assert state.ceiling == pytest.approx(50)
+    state.begin()
+    state.add(cycle(1, 7, Seconds(0.04)))
+    now[0] += 300
+    assert state.gain.startswith("estimate 4.0x from a plain step timed 5 min ago at 28 tokens")
+    even = state.break_even
+    assert even is not None
+    assert even.needs == pytest.approx(2.0)
+    # Without a timed cycle, loading's share of the verification.
+    assert even.verify == pytest.approx(2.0 * 0.017 / 0.021)
+    state.pair = replace(PAIR, model="other")
+    assert state.ceiling == pytest.approx(100)  # of another pair they say nothing
+
+
+def test_a_race_sets_the_rate_alone_and_where_nothing_was_drafted_no_speed_up() -> None:
+    state = answered(cycle(1, 7, Seconds(0.04)))
+    fast, slow = Stats().add(cycle(1, 7, Seconds(0.04))), Stats().add(plain_step(1, 0.0125))
+    state.judge(compare([A], [A]), fast, slow)
+    assert state.gain == "2.50x by A/B: 200 tok/s against 80 alone"
+    assert state.ceiling == pytest.approx(80)
+    state.judge(compare([A], [A]), slow, slow)
+    assert state.raced is None
+    assert "by A/B" not in state.gain
+
+
+@pytest.mark.parametrize(
+    "reason", ["a cycle costs 9.0 target steps here and gives at most 8 tokens", "", None]
+)
+def test_whatever_the_engine_says_no_state_without_drafts_lacks_off_and_why(
+    reason: str | None,
+) -> None:
+    why = reason or NO_REASON
+    state = answered(*(plain_step(index, off=reason) for index in range(1, 4)))
+    assert f"Drafting off: {why}" in told(state)
+    assert f"drafting off: {why}"[:40] in figures.one_line(state, 56).plain
+    assert f"Drafting was off in this step: {why}" in page(state.steps[-1])[0].plain
+    assert row(state.steps[-1], state.slots, 41).plain == "   3 ◆ off    1 a"
+    # The prompt's own step is no step without a draft.
+    assert "off" not in row(state.steps[0], state.slots, 41).plain
+
+
+def test_a_target_alone_says_that_no_drafter_is_loaded() -> None:
+    state = answered(plain_step(1, off="no drafter is loaded"))
+    state.pair = replace(PAIR, draft=None)
+    assert "Drafting off: no drafter is loaded" in told(state)
+    state.begin()
+    assert "drafting off: no drafter is loaded" in figures.one_line(state, 56).plain
+
+
+def test_while_drafting_is_off_its_reason_is_the_only_bill() -> None:
+    reason = "a cycle costs 4.4 target steps and gives about 1.9 tokens with 89% right lately"
+    state = answered(cycle(1, 1, Seconds(0.04)), *(plain_step(i, off=reason) for i in range(2, 5)))
+    assert "1 verify" not in told(state)
+    assert "estimate" not in told(state)
+    assert figures.LATELY in told(state)
+    # A reason without a bill leaves the panel's own.
+    state = answered(cycle(1, 1, Seconds(0.04)), plain_step(2, off="parked"))
+    assert "1 verify" in told(state)
+    assert figures.LATELY not in told(state)
+
+
+def test_drafting_that_was_off_for_a_while_is_told_after_it_came_back() -> None:
+    state = answered(plain_step(1), plain_step(2), cycle(3, 7, Seconds(0.04)))
+    assert state.why_off is None
+    assert "Drafting was off in 2 of 3 steps: parked" in told(state)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [((120, 40), "Drafting off: not"), ((60, 20), "drafting off: not")]
+)
+async def test_drafting_that_is_off_from_the_first_step_is_on_screen_with_its_reason(
+    open_app: Opener, size: tuple[int, int], words: str
+) -> None:
+    async with open_app("neverpays", size=size) as d:
+        await d.ask("hello")
+        await d.answered()
+        await d.sees(words)
+        await d.pilot.press("f3")
+        await d.sees("Drafting was off in this step")
+
+
+async def test_figures_start_afresh_when_an_answer_goes_on_and_say_what_they_are_of(
+    open_app: Opener,
+) -> None:
+    async with open_app("halfway") as d:
+        await d.ask("hello")
+        await d.wait(lambda: len(d.app.panel.steps) == 5)
+        await d.pilot.press("escape")
+        await d.answered()
+        await d.sees("stopped · 4.75 mean accepted length")
+        d.app.panel.steps.clear()
+        before = d.app.panel.stats
+        await d.pilot.press("ctrl+l")
+        await d.wait(lambda: len(d.app.panel.steps) == 5)
+        await d.sees("This answer, since it went on")
+        assert d.app.talk.answering
+        assert "4.75 mean accepted length ·" not in d.shown  # the old foot
+        assert d.app.panel.stats.emitted == before.emitted
+        await d.pilot.press("escape")
+        await d.answered()
+        await d.sees("stopped · since it went on · 4.75")
