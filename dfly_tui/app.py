@@ -22,7 +22,7 @@ from textual.theme import Theme
 from dfly_core.records.commands import Load
 from dfly_core.records.events import Loaded
 from dfly_core.records.loaded import VerifyMode
-from dfly_tui.commands import applying
+from dfly_tui.commands import QUIET, applying, by_action
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
 from dfly_tui.loading import Loading
@@ -33,23 +33,6 @@ from dfly_tui.state.settings import load_settings, save_settings
 from dfly_tui.state.store import Store
 from dfly_tui.talk import Talk
 from dfly_tui.themes import DARK, LIGHT
-
-QUIET = (
-    ("ctrl+n", "new_chat", "New chat"),
-    ("ctrl+r", "again", "Answer again, or start the engine again"),
-    ("ctrl+t", "edit_last", "Edit your last message"),
-    ("ctrl+l", "continue", "Go on with a stopped answer"),
-    ("ctrl+g", "copy_answer", "Copy the answer"),
-    ("ctrl+b", "copy_code", "Copy the last code block"),
-    ("f2", "panel", "Show or hide the live panel"),
-    ("f3", "replay", "Step replay"),
-    ("f4", "tokens", "Tokens by origin"),
-    ("f5", "race", "A/B: both decoders on the last prompt"),
-    ("f6", "models", "Choose target and drafter"),
-    ("f7", "convert", "Convert a drafter checkpoint"),
-    ("f8", "bench", "Benchmark"),
-    ("f9", "settings", "Settings"),
-)  # keys that the footer has no room for; F1 lists them
 
 _TICK = 0.1  # seconds between drains; slower when drains are dear
 _SLOWEST = 0.5
@@ -109,6 +92,9 @@ class DflyApp(ScreenActions):
             Binding(key, action, label, show=False, id=f"app.{action}", priority=True)
             for key, action, label in QUIET
         ),
+        # On the other pages, where the keys above don't reach.
+        *(Binding(key, f"elsewhere('{key}')", show=False) for key, _, _ in QUIET),
+        Binding("ctrl+o", "elsewhere('ctrl+o')", show=False),
     ]
 
     def __init__(self, engine: Engine, start: Start) -> None:
@@ -185,14 +171,17 @@ class DflyApp(ScreenActions):
 
     def handle_bindings_clash(self, clashed_bindings: set[Binding], node: DOMNode) -> None:
         """Keys of the settings file that were taken: say which."""
-        names = ", ".join(sorted(b.id or b.action for b in clashed_bindings))
-        self.say_line(f"Your keys displace: {names}", serious=True)
+        names = ", ".join(sorted(b.id for b in clashed_bindings if b.id))
+        if names:
+            self.say_line(f"Your keys displace: {names}", serious=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that concern the chat act on the chat's own screen only."""
         quiet = {name for _, name, _ in QUIET}
-        if action in quiet or action in ("chats", "help"):
-            return self.screen is self.chat_screen
+        if action == "help":
+            return not self.screen.is_modal
+        if action in quiet or action in ("chats", "elsewhere"):
+            return (self.screen is self.chat_screen) is (action != "elsewhere")
         return True
 
     # The engine.
@@ -211,7 +200,7 @@ class DflyApp(ScreenActions):
         """Load another pair; remembered once it is loaded."""
         if self.loading.begin(load):
             self.panel.clear()
-            self.chat_screen.notice.clear()
+            self.chat_screen.clear_notice()
         elif self.desk.gone:
             self._say_gone(self.desk.gone)
 
@@ -225,6 +214,14 @@ class DflyApp(ScreenActions):
         if not self.loading.begin(self.loaded) and self.desk.gone:
             self._say_gone(self.desk.gone)
         self.chat_screen.show_head()
+
+    def may(self, action: str) -> bool:
+        """Whether a command can be done now; says why not, in the table's words."""
+        command = by_action(action)
+        why = command.why_not(self) if command else ""
+        if why:
+            self.say_line(why)
+        return not why
 
     def loading_changed(self) -> None:
         """The words for the head, or what Esc does, changed."""
@@ -294,28 +291,36 @@ class DflyApp(ScreenActions):
 
     def say(self, text: str) -> bool:
         """Send a message, or keep it until the pair is loaded; False if it was not taken."""
-        if self.desk.gone:
-            self._say_gone(self.desk.gone)
-            return False
         if self.desk.busy == "load":
             self.say_line("The pair is loading: the message is sent when it is ready")
             self._waiting = text
             return True
-        if self.panel.pair is None:
+        return self._can_ask() and self.talk.ask(text, self.options)
+
+    def say_instead(self, number: int, text: str) -> bool:
+        """Put an edited message in the place of that turn; False if it was not taken."""
+        return self._can_ask() and self.talk.edit(number, text, self.options)
+
+    def _can_ask(self) -> bool:
+        """Whether an answer can be asked for now; says why not."""
+        if self.desk.gone:
+            self._say_gone(self.desk.gone)
+            return False
+        if self.panel.pair is None and not self.desk.busy:
             self.chat_screen.trouble("No pair is loaded: choose one with F6")
             return False
-        return self._free() and self.talk.ask(text, self.options)
+        return self._free()
 
     def action_again(self) -> None:
         """Answer the last question again; after a crash, start the engine again."""
         if self.desk.gone:
             self.desk.start()
-            self.chat_screen.notice.clear()
+            self.chat_screen.clear_notice()
             self.panel.pair = None
             self._load_wanted()
         elif self.panel.pair is None and not self.desk.busy:
             self.load(self.loaded)
-        elif self._free():
+        elif self.may("again"):
             self.talk.again(self.options)
 
     def save_settings(self) -> None:
@@ -331,7 +336,11 @@ class DflyApp(ScreenActions):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: what applies now, from the one table."""
+        # Behind another page or a box nothing of the chat can be reached.
+        anywhere = ("theme", "quit")
         for command in applying(self):
+            if screen is not self.chat_screen and command.word not in anywhere:
+                continue
             act = partial(self.run_action, command.action)
             yield SystemCommand(command.title, f"{command.help}  /{command.word}", act)
 

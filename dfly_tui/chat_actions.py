@@ -42,8 +42,13 @@ class ChatActions(App[int]):
         return replace(chosen.options, width=width)
 
     def say_line(self, words: str, serious: bool = False) -> None:
-        """A short-lived line; never parsed as markup."""
+        """A short-lived line in place of the one before; never parsed as markup."""
+        self.clear_notifications()
         self.notify(words, severity="warning" if serious else "information", markup=False)
+
+    def may(self, action: str) -> bool:
+        """Whether a command can be done now; the app knows and says why not."""
+        raise NotImplementedError
 
     def _free(self) -> bool:
         if self.desk.busy:
@@ -52,7 +57,7 @@ class ChatActions(App[int]):
 
     def action_new_chat(self) -> None:
         """Begin another conversation."""
-        if self._free():
+        if self.may("new_chat"):
             self.talk.open(Conversation(system=self.settings.system))
             self.chat_screen.composer.focus()
 
@@ -62,7 +67,8 @@ class ChatActions(App[int]):
 
     def action_stop(self) -> None:
         """Stop the answer, or the loading of a pair."""
-        self.stop()
+        if self.may("stop"):
+            self.stop()
 
     def action_edit_last(self) -> None:
         """Take a message back into the composer: the last one, pressed again the one before."""
@@ -70,13 +76,13 @@ class ChatActions(App[int]):
         editing = self.chat_screen.editing
         before = [turn for turn in asked if editing is not None and turn.number < editing.number]
         question = before[-1] if before else asked[-1] if asked else None
-        if question is not None and self._free():
+        if self.may("edit_last") and question is not None:
             self.chat_screen.edit(question)
 
     def action_continue(self) -> None:
         """Go on with an answer that was stopped or was too long."""
-        if self._free() and not self.talk.go_on(self.options):
-            self.say_line("There is no stopped answer to go on with")
+        if self.may("continue"):
+            self.talk.go_on(self.options)
 
     def action_chats(self) -> None:
         """List the conversations."""
@@ -98,15 +104,18 @@ class ChatActions(App[int]):
         except OSError as error:
             self.chat_screen.trouble(f"Chat {number} cannot be opened: {error.strerror or error}")
 
-    def action_rename(self) -> None:
-        """Give the open chat a title."""
+    def action_rename(self, title: str = "") -> None:
+        """Give the open chat a title, or ask for one."""
         from dfly_tui.screens.dialogs import AskLine
 
         def named(title: str | None) -> None:
             if title is not None:
                 self.rename_chat(self.talk.chat.number, title)
 
-        self.push_screen(AskLine("Title", self.talk.chat.shown_title), named)
+        if title:
+            named(title)
+        else:
+            self.push_screen(AskLine("Title", self.talk.chat.shown_title), named)
 
     def rename_chat(self, number: int, title: str) -> None:
         """Give a chat a title; an empty one goes back to its first words."""
@@ -164,8 +173,8 @@ class ChatActions(App[int]):
         if number == self.talk.chat.number:
             self.talk.open(Conversation(system=self.settings.system))
 
-    def action_system(self) -> None:
-        """Change what the model is told before this conversation."""
+    def action_system(self, text: str = "") -> None:
+        """Change what the model is told before this conversation, or ask for it."""
         from dfly_tui.screens.dialogs import AskText
 
         def told(text: str | None) -> None:
@@ -173,7 +182,10 @@ class ChatActions(App[int]):
                 self.talk.set_system(text)
                 self.say_line("System prompt set" if text.strip() else "No system prompt")
 
-        self.push_screen(AskText("System prompt of this chat", self.talk.chat.system), told)
+        if text:
+            told(text)
+        else:
+            self.push_screen(AskText("System prompt of this chat", self.talk.chat.system), told)
 
     def action_copy_answer(self) -> None:
         """Copy the last answer as it was written."""

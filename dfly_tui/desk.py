@@ -40,6 +40,8 @@ class Desk:
     @property
     def busy_words(self) -> str:
         """Why nothing else can be asked for now."""
+        if self.gone:
+            return "The engine ended: ctrl+r in the chat starts it again"
         if self._what == "load":
             return "The pair is still loading: a moment"
         return f"One thing at a time: the {self._what} still runs"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.binding import Binding
+
 from dfly_core.records.commands import Load
 from dfly_tui.chat_actions import ChatActions
-from dfly_tui.state.conversation import Run
 
 if TYPE_CHECKING:
     from dfly_tui.state.panel import PanelState
@@ -16,6 +17,7 @@ class ScreenActions(ChatActions):
     """Mixed into the app."""
 
     panel: PanelState
+    race_waits = False  # whether A/B begins when the answer ends
 
     def load(self, load: Load) -> None:
         """Load another pair; the app knows how."""
@@ -29,41 +31,58 @@ class ScreenActions(ChatActions):
         """Keys and commands."""
         from dfly_tui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(self.screen))
 
     def action_replay(self, at: int | None = None) -> None:
         """Look at one step after another."""
         from dfly_tui.screens.replay import ReplayScreen
 
         steps = self.panel.steps
-        if steps:
+        if self.may("replay"):
             self.push_screen(ReplayScreen(steps, len(steps) - 1 if at is None else at))
-        else:
-            self.say_line("There are no steps yet: ask something first")
 
     def action_tokens(self) -> None:
         """The last answer by origin."""
         from dfly_tui.screens.tokens import TokensScreen
 
         answer = self.talk.chat.last("assistant")
-        runs: list[Run] = answer.runs if answer else []
-        if runs:
-            self.push_screen(TokensScreen(runs))
-        else:
-            self.say_line("There is no answer whose tokens are known")
+        if self.may("tokens") and answer is not None:
+            self.push_screen(TokensScreen(answer.runs))
 
     def action_race(self) -> None:
-        """Both decoders on the last message."""
+        """Both decoders on the last message, at once or when its answer has ended."""
         from dfly_tui.screens.race import RaceScreen
 
         question = self.talk.chat.last("user")
-        if question is None:
-            self.say_line("Ask something first: A/B repeats your last message")
-        elif self.panel.pair is None or self.panel.pair.draft is None:
-            self.say_line("No drafter is loaded: there is nothing to compare")
-        elif self._free():
-            messages = self.talk.chat.messages(upto=question.number + 1)
-            self.push_screen(RaceScreen(messages, self.options))
+        if not self.may("race") or question is None:
+            return
+        if self.desk.busy:
+            self.race_waits = True
+            self.say_line("A/B begins when this answer has ended")
+            return
+        messages = self.talk.chat.messages(upto=question.number + 1)
+        self.push_screen(RaceScreen(messages, self.options))
+
+    def answered(self) -> None:
+        """An answer ended; what waited for that begins, unless the user stopped it."""
+        waited, self.race_waits = self.race_waits, False
+        turns = self.talk.chat.turns
+        if waited and turns and turns[-1].end in ("stop", "length", "context"):
+            self.call_later(self.run_action, "app.race")
+
+    def action_theme(self, name: str = "") -> None:
+        """Choose colours, or take those."""
+        if not name:
+            self.action_change_theme()
+        elif name in self.available_themes:
+            self.theme = name
+        else:
+            names = ", ".join(sorted(self.available_themes))
+            self.chat_screen.trouble(f"There is no theme {name}. There are: {names}")
+
+    def action_elsewhere(self, key: str) -> None:
+        """A key of the chat on another page."""
+        self.say_line(f"{self.get_key_display(Binding(key, ''))} works in the chat: Esc goes back")
 
     def action_models(self) -> None:
         """Choose target and drafter."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -12,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from dfly_core.records.events import Progress
-from dfly_tui.commands import by_word, completions, slash
+from dfly_tui.commands import by_word, candidates, completed, slash
 from dfly_tui.state.conversation import Turn
 from dfly_tui.state.panel import PanelState
 from dfly_tui.talk import Talk
@@ -40,7 +41,9 @@ class ChatScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
         Binding("escape", "leave_edit", "Leave the edit", id="chat.leave_edit"),
+        Binding("escape", "read", "Close the note", id="chat.read"),
         Binding("escape", "home", "To the composer", show=False),
+        Binding("tab", "complete", "Complete", id="chat.complete", priority=True),
         Binding("tab", "example", "Example", id="chat.example", priority=True),
         # With priority: the composer's TextArea has pages of its own.
         Binding("pageup", "page(-1)", "Scroll up", False, id="chat.page_up", priority=True),
@@ -58,7 +61,7 @@ class ChatScreen(Screen[None]):
             width: auto; max-width: 70%; height: 1; color: $foreground 70%; padding: 0 0 0 2;
             text-wrap: nowrap; text-overflow: ellipsis;
         }
-        & #talk { width: 1fr; }
+        & #talk { width: 1fr; layers: text notes; }
         & #below { height: auto; max-height: 3; padding: 0 2; color: $primary; display: none; }
         &.-low > #head, &.-low Meter, &.-low > Keys { display: none; }
         &.-low Welcome > #about, &.-low Welcome > #bigger { display: none; }
@@ -92,9 +95,9 @@ class ChatScreen(Screen[None]):
                 yield self.welcome
                 yield self.transcript
                 yield Static(id="below")
-                yield self.notice
                 yield self.meter
                 yield self.composer
+                yield self.notice
             yield self.panel
         yield Keys()
 
@@ -136,6 +139,7 @@ class ChatScreen(Screen[None]):
         self._dirty = True
         self.show_head()
         self.refresh_bindings()
+        self.app.answered()
 
     def progressed(self, progress: Progress) -> None:
         """The prompt is being read."""
@@ -144,6 +148,12 @@ class ChatScreen(Screen[None]):
     def trouble(self, words: str) -> None:
         """Something the user has to know."""
         self.notice.say(words)
+        self.refresh_bindings()
+
+    def clear_notice(self) -> None:
+        """Nothing is wrong any more."""
+        self.notice.clear()
+        self.refresh_bindings()
 
     # What the app calls.
 
@@ -171,24 +181,34 @@ class ChatScreen(Screen[None]):
     async def _send(self, event: Composer.Sent) -> None:
         command = slash(event.text)
         if command is not None:
-            await self._run(command[0])
+            await self._run(*command)
         elif self.editing is not None:
-            if self.talk.edit(self.editing.number, event.text, self.app.options):
+            if self.app.say_instead(self.editing.number, event.text):
                 self._leave_editing()
         elif self._say(event.text):
             self.composer.set_draft("")
             self.transcript.follow()
 
-    async def _run(self, word: str) -> None:
+    async def _run(self, word: str, rest: str) -> None:
         known = by_word(word)
         if known is None:
             self.trouble(f"There is no command /{word}: /help lists them")
-        elif not known.when(self.app):
-            self.trouble(f"/{word} does not apply now: {known.help.lower()}")
+        elif why := known.why_not(self.app):
+            self.trouble(f"/{word} can't be done now. {why}")
+        elif rest and not known.takes:
+            self.trouble(f"/{word} takes nothing behind it: send it alone")
         else:
             self.composer.set_draft("")
-            self.notice.clear()
-            await self.app.run_action(f"app.{known.action}")
+            self.clear_notice()
+            # The words may hold quotes and brackets: the action gets them unparsed.
+            act = getattr(self.app, f"action_{known.action}")
+            done = act(rest) if rest else act()
+            if isawaitable(done):
+                await done
+
+    @on(Composer.Empty)
+    def _nothing_typed(self) -> None:
+        self.app.say_line("Type a message first; / and ctrl+p list the commands")
 
     @on(Composer.Changed)
     def _typed(self, event: Composer.Changed) -> None:
@@ -213,7 +233,7 @@ class ChatScreen(Screen[None]):
         self._say(event.prompt)
 
     def _say(self, text: str) -> bool:
-        self.notice.clear()
+        self.clear_notice()
         return self.app.say(text)
 
     @on(Composer.Followed)
@@ -237,10 +257,18 @@ class ChatScreen(Screen[None]):
         """Leave the message as it was."""
         self._leave_editing()
 
-    def action_home(self) -> None:
-        """The notice is read; the composer has the keys again."""
-        self.notice.clear()
+    def action_read(self) -> None:
+        """The note is read; the composer has the keys again."""
+        self.clear_notice()
         self.composer.focus()
+
+    def action_home(self) -> None:
+        """The composer has the keys again."""
+        self.composer.focus()
+
+    def action_complete(self) -> None:
+        """Complete the slash command as far as only one way leads on."""
+        self.composer.set_draft(completed(self.composer.text))
 
     def action_example(self) -> None:
         """Draft the next example."""
@@ -251,6 +279,12 @@ class ChatScreen(Screen[None]):
         self.app.settings.panel = not self.app.settings.panel
         self.app.save_settings()
         self._arrange()
+        if self.app.settings.panel and not (self.panel.display or self.meter.display):
+            few = self.size.height < LOW
+            need = f"from {LOW} rows on" if few else "with the next answer"
+            self.app.say_line(f"The panel is on; here it shows {need}")
+        elif not self.app.settings.panel:
+            self.app.say_line("The panel is off; F2 shows it again")
 
     def action_page(self, by: int) -> None:
         """Scroll the conversation while the composer keeps the keys."""
@@ -267,6 +301,11 @@ class ChatScreen(Screen[None]):
             return self.editing is not None and not self.talk.answering
         if action == "page":
             return not self.panel.strip.has_focus
+        if action == "read":
+            return bool(self.notice.words)
+        if action == "complete":
+            text = self.composer.text
+            return self.composer.has_focus and text.startswith("/") and not set(text) & set(" \n")
         if action == "example":
             # Else Tab is Textual's own: the next widget.
             return not self.talk.chat.turns and self.composer.has_focus
@@ -299,9 +338,8 @@ class ChatScreen(Screen[None]):
         words = ""
         if self.editing is not None:
             words = "Editing: Enter sends the new text, Esc keeps the old"
-        elif self.composer.text.startswith("/"):
-            fitting = completions(self.composer.text)
-            words = "  ".join(f"/{c.word}" for c in fitting if c.when(self.app))
+        elif self.composer.text.startswith("/") and "\n" not in self.composer.text:
+            words = candidates(self.composer.text, self.app)
         elif self.talk.answering and not self.transcript.following:
             words = "New text below: End follows it again"
         below = self.query_one("#below", Static)

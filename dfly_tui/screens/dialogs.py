@@ -12,9 +12,11 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
+from dfly_tui.commands import QUIET
 from dfly_tui.text import content
 
 Result = TypeVar("Result")
+_CHAT_KEYS = ("f1", "ctrl+o", *(key for key, _, _ in QUIET))
 LOW, TINY = 23, 12  # rows below which a box gives up its margins, then its border
 
 
@@ -25,6 +27,7 @@ class Dialog(ModalScreen[Result]):
         Binding("escape", "leave", "Close", id="dialog.close"),
         Binding("pageup", "page(-1)", "Scroll up", show=False),
         Binding("pagedown", "page(1)", "Scroll down", show=False),
+        *(Binding(key, f"elsewhere('{key}')", show=False) for key in _CHAT_KEYS),
     ]
 
     DEFAULT_CSS = """
@@ -59,6 +62,19 @@ class Dialog(ModalScreen[Result]):
     def action_leave(self) -> None:
         """Close without a result."""
         self.dismiss(None)
+
+    def action_elsewhere(self, key: str) -> None:
+        """A key of the chat, which is behind this box."""
+        self.app.clear_notifications()
+        shown = self.app.get_key_display(Binding(key, ""))
+        self.notify(f"{shown} works in the chat: Esc closes this box", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A box may have a key of the chat for itself."""
+        if action != "elsewhere":
+            return True
+        bound = self._bindings.key_to_bindings.get(str(parameters[0]), [])
+        return all(binding.action.startswith("elsewhere") for binding in bound)
 
 
 class AskLine(Dialog[str]):

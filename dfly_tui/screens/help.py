@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Static
 
 from dfly_tui.commands import COMMANDS
@@ -26,8 +28,11 @@ READING = (
 )
 
 
+_IN_CHAT = "Commands, typed as a message or found with ctrl+p"
+
+
 class HelpScreen(Dialog[None]):
-    """Keys, commands, and how to read the panel."""
+    """Keys of the screen it is `of`, commands, and how to read the panel."""
 
     app: DflyApp
 
@@ -36,6 +41,10 @@ class HelpScreen(Dialog[None]):
     HelpScreen > .box { width: 84; }
     HelpScreen Static { height: auto; }
     """
+
+    def __init__(self, of: Screen[Any]) -> None:
+        super().__init__()
+        self._of = of
 
     def compose(self) -> ComposeResult:
         """Three lists."""
@@ -51,33 +60,49 @@ class HelpScreen(Dialog[None]):
         self.query_one(Static).update(Content("\n").join(self._lines(max(width, 20))))
 
     def _lines(self, width: int) -> list[Content]:
-        lines = [_title("Keys")]
+        here = self._of is self.app.chat_screen
+        lines = [_title("Keys" if here else "Keys of this page")]
         lines += [_pair(keys, words, width) for keys, words in self._keys()]
-        lines += [Content(""), _title("Commands, typed as a message or found with ctrl+p")]
-        lines += [_pair(f"/{c.word}", c.help, width) for c in COMMANDS]
-        lines += [Content(""), _title("A row of the live panel is one step")]
+        lines += [Content(""), _title(_IN_CHAT if here else f"In the chat: {_IN_CHAT.lower()}")]
+        lines += [_pair(c.usage, c.help, width) for c in COMMANDS]
+        lines += [Content(""), _title("A row of the live panel is one step"), _example(width)]
         lines += [_hung(coloured(mark), words, 3, width) for mark, words in READING]
         lines += [Content(""), Content("Esc closes this").stylize("$foreground 60%")]
         return lines
 
     def _keys(self) -> list[tuple[str, str]]:
         """Keys and what they do, as bound now; one entry per key."""
-        chat = self.app.chat_screen
         found: dict[str, tuple[list[str], str]] = {}
-        for node in (chat.composer, chat, self.app):
-            bindings = node._bindings.copy()
-            bindings.apply_keymap(self.app.keymap)
-            for _, binding in bindings:
-                if binding.id:
-                    keys = found.setdefault(binding.id, ([], binding.description))[0]
-                    shown = self.app.get_key_display(binding)
-                    keys += [shown] if shown not in keys else []
+        for binding in self._bound():
+            keys = found.setdefault(binding.id or "", ([], binding.description))[0]
+            shown = self.app.get_key_display(binding)
+            keys += [shown] if shown not in keys else []
         rows: dict[str, str] = {}
         for keys, words in found.values():
             name = " or ".join(keys)
             # One key may mean one thing after another, such as Esc.
             rows[name] = f"{rows[name]}; {words[0].lower()}{words[1:]}" if name in rows else words
         return list(rows.items())
+
+    def _bound(self) -> Iterator[Binding]:
+        """The bindings that have a name, as the user's own keys have them."""
+        chat = self.app.chat_screen
+        here = self._of is chat
+        for node in (chat.composer, chat, self.app) if here else (self._of, self.app):
+            bindings = node._bindings.copy()
+            bindings.apply_keymap(self.app.keymap)
+            for _, binding in bindings:
+                # Of the app's keys those that the footer shows work on every page.
+                everywhere = binding.show and binding.action != "chats"
+                if binding.id and (here or node is not self.app or everywhere):
+                    yield binding
+
+
+def _example(width: int) -> Content:
+    """A row as the panel has it, and what stands where."""
+    shown = Content("9 ").stylize("$foreground 50%") + coloured("●●●○○○○◆") + Content(" 2 so on")
+    words = "its number, the fate of each draft, how many tokens it gave, and their text"
+    return _hung(shown, words, 21, width)
 
 
 def _title(words: str) -> Content:

@@ -48,6 +48,9 @@ class Composer(TextArea):
 
         text: str
 
+    class Empty(Message):
+        """Send was pressed with nothing typed."""
+
     class Followed(Message):
         """End was pressed where it has nothing to do in the draft."""
 
@@ -89,8 +92,7 @@ class Composer(TextArea):
 
     def action_send(self) -> None:
         """Send the draft unless it is empty."""
-        if self.draft.strip():
-            self.post_message(self.Sent(self.draft))
+        self.post_message(self.Sent(self.draft) if self.draft.strip() else self.Empty())
 
     def action_newline(self) -> None:
         """Break the line."""

@@ -8,7 +8,10 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 # Actions, most needed first; what is not named here goes before them, from the right.
-_NEEDED = ("leave", "stop", "leave_edit", "start", "use", "help", "send", "quit", "example")
+_NEEDED = (
+    "leave", "stop", "leave_edit", "read", "start", "use", "help", "command_palette", "quit",
+    "send", "complete", "example",
+)  # fmt: skip
 
 
 class Keys(Footer):

@@ -8,12 +8,12 @@ from dfly_tui.text import content
 
 
 class Notice(Static):
-    """Hidden while there is nothing to say."""
+    """Lies over the first rows of the text, which keeps its place; hidden without words."""
 
     DEFAULT_CSS = """
     Notice {
-        height: auto; max-height: 40%; overflow-y: auto; margin: 0 2; padding: 0 1; display: none;
-        border-left: outer $error; background: $error 10%;
+        dock: top; layer: notes; width: 100%; height: auto; max-height: 40%; overflow-y: auto;
+        padding: 0 1; display: none; border-left: outer $error; background: $error 10%;
     }
     """
 

@@ -72,7 +72,9 @@ class Transcript(VerticalScroll):
     """Turns; `follow` keeps the newest line in view until the user scrolls up."""
 
     DEFAULT_CSS = """
-    Transcript { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1; }
+    Transcript {
+        height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; padding: 0 0 0 1;
+    }
     /* Textual 8.2 pushes an anchored text that is shorter than its room to the bottom. */
     Transcript > #turns { height: auto; min-height: 100%; }
     Transcript .edge { color: $foreground 60%; height: 1; margin: 1 0 0 0; display: none; }

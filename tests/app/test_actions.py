@@ -100,7 +100,8 @@ async def test_slash_words_run_and_unknown_ones_are_said(open_app: Opener) -> No
         assert "no command /nonsense" in d.app.chat_screen.notice.words
         assert d.app.chat_screen.composer.draft == "/nonsense"
         await d.ask("/edit")
-        assert "does not apply now" in d.app.chat_screen.notice.words
+        words = d.app.chat_screen.notice.words
+        assert words == "/edit can't be done now. Nothing was said in this chat yet"
         d.app.chat_screen.composer.set_draft("/he")
         await d.pilot.pause()
         assert "/help" in d.shown
@@ -109,6 +110,55 @@ async def test_slash_words_run_and_unknown_ones_are_said(open_app: Opener) -> No
         await d.pilot.press("escape")
         await d.ask("/usr/bin is a folder")
         await d.answered()
+
+
+async def test_tab_completes_a_slash_command_as_far_as_one_way_leads_on(open_app: Opener) -> None:
+    async with open_app() as d:
+        composer = d.app.chat_screen.composer
+        for typed, whole, told in (
+            ("/sy", "/system ", "/system [text]: What the model is told first"),
+            ("/c", "/c", "/chats · /convert"),
+            ("/co", "/co", "/convert"),
+            ("/cop", "/copy", "/copy: There is no answer in this chat yet"),
+            ("/S", "/s", "/system · /settings"),
+            ("/x", "/x", "No command begins like this: /help lists them"),
+        ):
+            composer.set_draft(typed)
+            await d.sees(told if whole == typed else typed)
+            await d.pilot.press("tab")
+            assert composer.draft == whole
+            assert composer.has_focus
+            await d.sees(told)
+        # What is no command is no matter of Tab: it goes where it always goes.
+        await d.ask("hello")
+        await d.answered()
+        composer.set_draft("/usr/bin")
+        await d.pilot.press("tab")
+        assert composer.draft == "/usr/bin"
+
+
+async def test_words_behind_a_slash_command_are_taken_or_refused(open_app: Opener) -> None:
+    async with open_app() as d:
+        notice, composer = d.app.chat_screen.notice, d.app.chat_screen.composer
+        await d.ask("/theme nope")
+        assert "There is no theme nope. There are: ansi-dark," in notice.words
+        await d.ask("/theme dfly-light")
+        assert d.app.theme == "dfly-light"
+        assert not notice.words
+        await d.ask("/system be 'brief' [/]")
+        assert d.app.talk.chat.system == "be 'brief' [/]"
+        await d.ask("hello")
+        await d.answered()
+        await d.ask("/rename A title (1")
+        assert d.app.talk.chat.title == "A title (1"
+        takes_none = [command for command in COMMANDS if not command.takes]
+        assert len(takes_none) == len(COMMANDS) - 3
+        for command in takes_none:
+            notice.clear()
+            await d.ask(f"/{command.word} nope")
+            assert notice.words, command.word
+            assert composer.draft == f"/{command.word} nope"
+        assert len(d.app.talk.chat.turns) == 2
 
 
 def test_slash_reads_words_only() -> None:

@@ -14,7 +14,12 @@ from tests.app.app_driving import Opener
 
 @pytest.mark.parametrize(
     ("width", "there", "gone"),
-    [(120, "Commands", ""), (60, "Help", "Commands"), (50, "Help", "Chats"), (30, "Help", "line")],
+    [
+        (120, "Commands", ""),
+        (60, "Commands", "line"),
+        (50, "Commands", "Chats"),
+        (30, "Help", "line"),
+    ],
 )
 async def test_keys_that_have_no_room_are_left_out_the_least_needed_first(
     open_app: Opener, width: int, there: str, gone: str
