@@ -29,3 +29,12 @@ def markdown(text: str) -> str:
 def cell(text: str, style: str | Style = "") -> Text:
     """Text for a table cell, which takes no `Content`."""
     return Text(one_line(text), style=style, no_wrap=True)
+
+
+def middle(text: str, width: int) -> str:
+    """One line of at most `width` characters, cut in the middle: a path's end names the file."""
+    flat = one_line(text, max(len(text), 1))
+    if len(flat) <= width:
+        return flat
+    tail = max((width - 1) * 2 // 3, 1)
+    return f"{flat[: max(width - 1 - tail, 0)]}…{flat[-tail:]}"

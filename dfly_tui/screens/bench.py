@@ -34,6 +34,7 @@ from dfly_tui.state.reports import (
 )
 from dfly_tui.text import cell, content, line
 from dfly_tui.widgets.keys import Keys
+from dfly_tui.widgets.line_input import LineInput
 from dfly_tui.widgets.progress_line import ProgressLine
 from dfly_tui.widgets.rows_table import RowsTable
 
@@ -114,7 +115,7 @@ class BenchScreen(Screen[None]):
             yield Label("tokens")
             yield Input("128", id="tokens", type="integer")
             yield Label("prompts")
-            yield Input(placeholder="empty: our 24; or a JSON lines file", id="prompts")
+            yield LineInput(placeholder="empty: our 24; or a JSON lines file", id="prompts")
         yield ProgressLine()
         yield Static(
             "Each prompt is decoded with and without the drafter in turn. A row is published "

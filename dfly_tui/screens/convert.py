@@ -15,23 +15,16 @@ from textual.screen import Screen
 from textual.widgets import Input, RadioButton, RadioSet, Static
 
 from dfly_core.records.checked import Checked, check_lines, sizing_words
-from dfly_core.records.commands import Convert, Load
+from dfly_core.records.commands import Convert
 from dfly_core.records.events import Cancelled, Converted, Event, Failed, Progress
 from dfly_tui.engine import Gone
 from dfly_tui.state.checking import OFFICIAL, first_run_words
-from dfly_tui.state.models import (
-    QWEN3_8B,
-    find_models,
-    made_for_words,
-    memory_size,
-    misfit,
-    model_roots,
-    on_mac,
-    read_model,
-)
+from dfly_tui.state.models import Found, find_models, memory_size, model_roots, on_mac
 from dfly_tui.state.progress import amount
-from dfly_tui.text import content
+from dfly_tui.state.use import Use, fit_words, use_of
+from dfly_tui.text import content, middle
 from dfly_tui.widgets.keys import Keys
+from dfly_tui.widgets.line_input import LineInput
 from dfly_tui.widgets.progress_line import ProgressLine
 
 if TYPE_CHECKING:
@@ -60,7 +53,10 @@ class ConvertScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "start", "Convert", id="convert.start"),
+        Binding("ctrl+s", "busy", show=False),
         Binding("ctrl+u", "use", "Use it now", id="convert.use", priority=True),
+        # Where a field does not clear its line with it.
+        Binding("ctrl+u", "cannot_use", show=False),
         Binding("escape", "leave", "Stop or back", id="convert.back"),
     ]
     DEFAULT_CSS = """
@@ -94,6 +90,8 @@ class ConvertScreen(Screen[None]):
         self._checked: Checked | None = None
         self._asked: Convert | None = None
         self._failed: Convert | None = None  # what the error on the page is about
+        self._use: Use | None = None  # how the result can be used
+        self._fit = ""  # whether it fits the target that is named
 
     def compose(self) -> ComposeResult:
         """The page."""
@@ -101,7 +99,9 @@ class ConvertScreen(Screen[None]):
         with VerticalScroll():
             yield Static(content(first_run_words(memory_size(), on_mac())))
             yield Static("Source", classes="name")
-            yield Input(placeholder="empty: official; or folder, file, hub id", id="source")
+            yield LineInput(placeholder="empty: official; or folder, file, hub id", id="source")
+            yield Static("Target", classes="name")
+            yield LineInput(placeholder="empty: one that fits; or folder, hub id", id="target")
             yield Static("Check", classes="name")
             yield Static(_CHECK, id="check")
             yield Static("Weights", classes="name")
@@ -110,7 +110,7 @@ class ConvertScreen(Screen[None]):
                     yield _Choice(Content(label), value=number == 0)
             yield Static(id="rests")
             yield Static("Output", classes="name")
-            yield Input(id="output")
+            yield LineInput(id="output")
             yield ProgressLine()
             yield Static(id="outcome", classes="outcome")
         yield Keys()
@@ -124,6 +124,14 @@ class ConvertScreen(Screen[None]):
     @property
     def _source(self) -> str | None:
         return self.query_one("#source", Input).value.strip() or None
+
+    @property
+    def _target(self) -> str:
+        return self.query_one("#target", Input).value.strip()
+
+    @property
+    def _models(self) -> list[Found]:
+        return find_models(model_roots(self.app.start.data))
 
     @property
     def _bits(self) -> int | None:
@@ -141,17 +149,28 @@ class ConvertScreen(Screen[None]):
 
     @property
     def _command(self) -> Convert:
-        return Convert(str(self._output), self._source, quantize=self._bits)
+        targets = (self._target,) if self._target else ()
+        return Convert(str(self._output), self._source, quantize=self._bits, targets=targets)
 
     @on(Input.Changed)
     def _changed(self) -> None:
         """What was found, or went wrong, belongs to other inputs now."""
-        self.query_one("#output", Input).placeholder = str(self._default_output())
+        self._show_output()
+        if self._report is not None:
+            self._tell_use()
         if self._failed is not None and self._command != self._failed:
             self._say("", "")
         if self._checked is not None and self._command != self._asked:
             self._checked = None
             self._show_check()
+
+    def on_resize(self) -> None:
+        """The path is fitted to the width."""
+        self.call_after_refresh(self._show_output)
+
+    def _show_output(self) -> None:
+        output = self.query_one("#output", Input)
+        output.placeholder = middle(str(self._default_output()), max(output.content_size.width, 20))
 
     @on(RadioSet.Changed)
     def _chosen(self) -> None:
@@ -164,11 +183,13 @@ class ConvertScreen(Screen[None]):
     @on(Input.Submitted)
     def _ask_check(self) -> None:
         if self._busy:
+            self.action_busy()
             return
         self._asked = self._command
-        roots = model_roots(self.app.start.data)
-        targets = tuple(str(m.path) for m in find_models(roots) if m.kind == "target")
-        ask = replace(self._asked, check=True, targets=targets)
+        models = self._models
+        self._fit = fit_words(self._source, self._target, models) if self._target else ""
+        here = tuple(str(m.path) for m in models if m.kind == "target")
+        ask = replace(self._asked, check=True, targets=self._asked.targets or here)
         if not self.app.desk.ask("check", ask, self):
             self._show_check(self.app.desk.busy_words)
             return
@@ -180,25 +201,24 @@ class ConvertScreen(Screen[None]):
         found, rests = self._checked, ""
         labels = list(_LABELS)
         if found is not None:
-            words = without_force("\n".join(check_lines(found, self._bits)))
+            told = [*check_lines(found, self._bits), *([self._fit] if self._fit else [])]
+            words = without_force("\n".join(told))
             known = {sizing.bits: sizing_words(sizing) for sizing in found.sizes}
             rests = found.rests_on if known else ""
             labels = [known.get(bits, label) for bits, label in zip(_BITS, _LABELS, strict=True)]
         self.query_one("#check", Static).update(content(words))
-        told = self.query_one("#rests", Static)
-        told.update(content(rests))
-        told.display = bool(rests)
+        under = self.query_one("#rests", Static)
+        under.update(content(rests))
+        under.display = bool(rests)
         for label, button in zip(labels, self.query(RadioButton), strict=True):
             button.label = Content(label)
 
     def action_start(self) -> None:
         """Start the conversion."""
-        if self._busy:
-            return
         if not self.app.desk.ask("conversion", self._command, self):
             self._say(self.app.desk.busy_words, "$error")
             return
-        self._busy, self._report = "conversion", None
+        self._busy, self._report, self._use = "conversion", None, None
         self._say("The converter checks the source before it reads anything large.", "")
 
     def hear(self, events: list[Event]) -> None:
@@ -220,7 +240,7 @@ class ConvertScreen(Screen[None]):
                 self._show_check(why)
             elif isinstance(event, Converted):
                 self._report = event.report
-                self._say("\n".join(report_lines(event.report)), "$success")
+                self._tell_use()
             elif isinstance(event, Cancelled):
                 self._say("Stopped: nothing was left behind.", "")
             elif isinstance(event, Failed):
@@ -240,11 +260,33 @@ class ConvertScreen(Screen[None]):
         outcome.update(content(words, style))
         self.call_after_refresh(outcome.scroll_visible, animate=False)
 
+    def _tell_use(self) -> None:
+        """The report, and with which target the result can be used now."""
+        report = self._report or {}
+        folder = Path(str(report.get("output", self._output)))
+        self._use = use_of(folder, self._target, self._models, self.app.verify)
+        last = f"ctrl+u uses it now, {self._use.words}; Esc goes back"
+        if self._use.load is None:
+            last = f"It can't be used now: {self._use.words}. Name another target above, or Esc"
+        self._say("\n".join([*report_lines(report), last]), "$success")
+        self.refresh_bindings()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""
         if action == "use":
-            return self._report is not None
+            return self._use is not None and self._use.load is not None
         return not self._busy if action == "start" else True
+
+    def action_busy(self) -> None:
+        """Another thing was asked for while one runs."""
+        self.app.say_line(f"The {self._busy} still runs; Esc stops it")
+
+    def action_cannot_use(self) -> None:
+        """There is nothing that could be used."""
+        if self._use is None:
+            self.app.say_line("There is no result yet: ctrl+s converts")
+        else:
+            self.app.say_line(f"It can't be used now: {self._use.words}")
 
     def action_leave(self) -> None:
         """Stop what runs; else go back."""
@@ -255,18 +297,9 @@ class ConvertScreen(Screen[None]):
 
     def action_use(self) -> None:
         """Load the new drafter with a target that fits."""
-        folder = Path(str((self._report or {}).get("output", self._output)))
-        drafter = read_model(folder)
-        targets = [m for m in find_models(model_roots(self.app.start.data)) if m.kind == "target"]
-        fitting = [m for m in targets if drafter is not None and not misfit(m, drafter)]
-        if drafter is not None and not fitting and misfit(QWEN3_8B, drafter):
-            words = f"No target on this machine fits it: it was made for {made_for_words(drafter)}."
-            self._say(f"{words} Bring that model here, then choose both with F6.", "$error")
-            return
-        # Without a target here, the default one is downloaded: the engine says how far it is.
-        model = str(fitting[0].path) if fitting else None
-        self.dismiss(None)
-        self.app.load(Load(model, str(folder), verify=self.app.verify))
+        if self._use is not None and self._use.load is not None:
+            self.dismiss(None)
+            self.app.load(self._use.load)
 
 
 def without_force(words: str) -> str:
@@ -291,5 +324,4 @@ def report_lines(report: dict[str, Any]) -> list[str]:
             if v is not None
         )
         lines.append(f"Against the unquantised drafter: {told}")
-    lines.append("ctrl+u uses it now; Esc goes back")
     return lines

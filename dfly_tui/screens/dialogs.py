@@ -14,6 +14,7 @@ from textual.widgets import Input, Static, TextArea
 
 from dfly_tui.commands import QUIET
 from dfly_tui.text import content
+from dfly_tui.widgets.line_input import LineInput
 
 Result = TypeVar("Result")
 _CHAT_KEYS = ("f1", "ctrl+o", *(key for key, _, _ in QUIET))
@@ -96,7 +97,7 @@ class AskLine(Dialog[str]):
         """Title, line, what is wrong with it, hint."""
         with Vertical(classes="box"):
             yield Static(content(self._title), classes="title")
-            yield Input(self._value, select_on_focus=False)
+            yield LineInput(self._value, select_on_focus=False)
             yield Static(classes="fault")
             yield Static(content(self._hint), classes="hint")
 

@@ -20,6 +20,7 @@ from dfly_tui.state.models import (
     memory_size,
     misfit,
     model_roots,
+    pair_words,
     read_model,
     too_large,
 )
@@ -42,6 +43,8 @@ class ModelsScreen(Dialog[Load]):
     ModelsScreen Horizontal { height: 18; max-height: 50vh; }
     ModelsScreen.-tiny Horizontal { height: 1fr; max-height: 100%; }
     ModelsScreen .column { width: 1fr; }
+    ModelsScreen #used { height: auto; margin: 0 0 1 0; }
+    ModelsScreen.-low #used { margin: 0; }
     ModelsScreen .column > Static { color: $foreground 60%; height: 1; }
     ModelsScreen OptionList {
         height: 1fr; background: $surface; border: none; padding: 0;
@@ -58,6 +61,7 @@ class ModelsScreen(Dialog[Load]):
         """Two lists and what the choice means."""
         with Vertical(classes="box"):
             yield Static("Models on this machine", classes="title")
+            yield Static(id="used")
             with Horizontal():
                 with Vertical(classes="column"):
                     yield Static("Target")
@@ -73,15 +77,38 @@ class ModelsScreen(Dialog[Load]):
         found = find_models(model_roots(self.app.start.data))
         self._targets = [model for model in found if model.kind == "target"]
         self._drafters = [model for model in found if model.kind == "drafter"]
+        pair = self.app.panel.pair
+        used = f"In use: {pair_words(pair)}" if pair else "Nothing is loaded"
+        self.query_one("#used", Static).update(content(used))
         self._fill_targets()
+        self._start_at_pair()
+
+    def _start_at_pair(self) -> None:
+        """The cursor begins on the target in use."""
+        at = [n for n, model in enumerate(self._targets, 1) if self._used(model)]
+        self.query_one("#targets", OptionList).highlighted = at[0] if at else 0
+
+    def _used(self, model: Found) -> bool:
+        """Whether a model is of the pair that is loaded."""
+        pair = self.app.panel.pair
+        if pair is None or pair.embedded:
+            return False
+        names = [name for name in (pair.model, pair.draft) if name]
+        folders = [Path(name).expanduser().resolve() for name in names]
+        return model.path.resolve() in folders or model.name in names
+
+    def _about(self, model: Found) -> str:
+        return f"in use · {_about(model)}" if self._used(model) else _about(model)
 
     def _fill_targets(self) -> None:
         targets = self.query_one("#targets", OptionList)
+        pair = self.app.panel.pair
+        own = "in use · " if pair and pair.embedded else ""
         targets.clear_options()
         targets.add_options(
             [
-                Option(_row("Embedded pair", "comes with this program")),
-                *(Option(_row(model.name, _about(model))) for model in self._targets),
+                Option(_row("Embedded pair", f"{own}comes with this program")),
+                *(Option(_row(model.name, self._about(model))) for model in self._targets),
                 Option(_row("Another…", "a folder or a hub id")),
             ]
         )
@@ -100,16 +127,19 @@ class ModelsScreen(Dialog[Load]):
         drafters.clear_options()
         words = ""
         if target is not None:
-            drafters.add_option(Option(_row("No drafter", "the target alone")))
+            pair = self.app.panel.pair
+            alone = "in use · " if self._used(target) and pair and not pair.draft else ""
+            drafters.add_option(Option(_row("No drafter", f"{alone}the target alone")))
             for model in self._drafters:
                 bad = misfit(target, model)
                 drafters.add_option(
-                    Option(_row(model.name, bad or _about(model)), disabled=bool(bad))
+                    Option(_row(model.name, bad or self._about(model)), disabled=bool(bad))
                 )
             drafters.add_option(Option(_row("Another…", "a folder or a hub id")))
-            # The first that fits, else none.
+            # The one in use, else the first that fits, else none.
             fits = [i for i, m in enumerate(self._drafters) if not misfit(target, m)]
-            drafters.highlighted = fits[0] + 1 if fits else 0
+            fits.sort(key=lambda i: not self._used(self._drafters[i]))
+            drafters.highlighted = fits[0] + 1 if fits and not alone else 0
             words = too_large(target, memory_size())
         told = self.query_one("#words", Static)
         told.update(content(words))

@@ -360,7 +360,7 @@ async def test_the_check_page_is_the_engines_own_and_follows_what_is_chosen(
         ):  # fmt: skip
             assert words in d.shown
         # Other weights: checked again, without a key.
-        await d.pilot.press("tab", "down", "down", "enter")
+        await d.pilot.press("tab", "tab", "down", "down", "enter")
         await d.sees("result 637.0 MB")
         await d.wait(lambda: not d.app.desk.busy)
         # Another output: what was found is void until it is checked.
