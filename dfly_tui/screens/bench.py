@@ -12,14 +12,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.widgets import Input, Label, OptionList, Select, Static
+from textual.widgets import DataTable, Input, Label, OptionList, Select, Static
 from textual.widgets.option_list import Option
 
 from dfly_core.records.commands import Bench, Load
 from dfly_core.records.events import Benchmarked, Cancelled, Event, Failed, Progress, Rowed
 from dfly_core.records.loaded import VerifyMode
 from dfly_tui.engine import Gone
-from dfly_tui.screens.dialogs import LOW
+from dfly_tui.screens.dialogs import LOW, TINY
 from dfly_tui.state.export import export, free_name
 from dfly_tui.state.models import find_models, load_words, model_roots, pairs
 from dfly_tui.state.reports import (
@@ -51,6 +51,9 @@ class BenchScreen(Screen[None]):
         Binding("ctrl+s", "start", "Run", id="bench.start"),
         Binding("ctrl+e", "export", "Export Markdown", id="bench.export", priority=True),
         Binding("ctrl+k", "compare", "Compare", id="bench.compare", priority=True),
+        Binding("ctrl+s", "cannot('start')", show=False),
+        Binding("ctrl+e", "cannot('export')", show=False, priority=True),
+        Binding("ctrl+k", "cannot('compare')", show=False, priority=True),
         Binding("escape", "leave", "Stop or back", id="bench.back"),
     ]
     DEFAULT_CSS = """
@@ -77,8 +80,16 @@ class BenchScreen(Screen[None]):
         &.-narrow #options #prompts { column-span: 3; width: 100%; }
         &.-low #choices, &.-low #options, &.-low #bench-words { margin: 0; }
         &.-low #earlier { max-height: 3; }
+        &.-form RowsTable, &.-form #earlier { display: none; }
+        &.-rows > #bench-head, &.-rows #choices, &.-rows #options, &.-rows #earlier,
+        &.-rows RowsTable > Static { display: none; }
+        &.-rows RowsTable { min-height: 1; margin: 0; }
         & ProgressLine { margin: 1 2 0 2; }
+        &.-low ProgressLine { margin: 0 2; }
         & #bench-words { height: auto; padding: 0 2; margin: 1 0; }
+        &.-rows #bench-words {
+            height: 1; margin: 0; text-wrap: nowrap; text-overflow: ellipsis;
+        }
         & #earlier { height: auto; max-height: 8; padding: 0 2; }
         & #earlier > Static { color: $foreground 60%; height: 1; }
         & #earlier > OptionList {
@@ -130,8 +141,19 @@ class BenchScreen(Screen[None]):
 
     def on_resize(self) -> None:
         """Fewer columns take the prompts' line apart, fewer rows the air."""
+        self._fit()
+
+    def _fit(self) -> None:
         self.set_class(self.app.size.width < MIDDLE, "-narrow")
         self.set_class(self.app.size.height < LOW, "-low")
+        tiny, shown = self.app.size.height < TINY, self._busy or bool(self._rows)
+        # Where there is room for one of the two only: the form until there are rows.
+        self.set_class(tiny and not shown, "-form")
+        self.set_class(tiny and shown, "-rows")
+        table = self.query_one(DataTable)
+        table.header_height = 1 if tiny else 2
+        if tiny and shown and not table.has_focus:
+            table.focus()  # what had the keys is hidden
 
     def on_mount(self) -> None:
         """An empty table; what was measured before."""
@@ -171,8 +193,6 @@ class BenchScreen(Screen[None]):
 
     def action_start(self) -> None:
         """Run it."""
-        if self._busy:
-            return
         try:
             trials, tokens = (
                 int(self.query_one(f"#{n}", Input).value) for n in ("trials", "tokens")
@@ -197,6 +217,7 @@ class BenchScreen(Screen[None]):
             self._say(self.app.desk.busy_words, "$error")
             return
         self._busy, self._rows, self._shown = True, [], None
+        self._fit()
         self._foreign = load != self.app.loaded
         self.query_one(RowsTable).show([], whole=False)
         self._say("Chat waits until this is done; Esc stops it and keeps the finished rows.", "")
@@ -208,7 +229,8 @@ class BenchScreen(Screen[None]):
         progress = self.query_one(ProgressLine)
         for event in events:
             if isinstance(event, Progress):
-                progress.show(event)
+                trial = event.unit == "trials" and event.item
+                progress.show(replace(event, item=f"prompt {event.item}") if trial else event)
                 continue
             if isinstance(event, Rowed):
                 self._rows.append(event.row)
@@ -241,6 +263,7 @@ class BenchScreen(Screen[None]):
     @on(OptionList.OptionSelected, "#reports")
     def _show_report(self, event: OptionList.OptionSelected) -> None:
         if self._busy:
+            self.action_cannot("show")
             return
         report = self._reports[event.option_index]
         self._rows, self._shown = list(report.rows), report
@@ -284,7 +307,14 @@ class BenchScreen(Screen[None]):
         default = free_name(report.path.with_suffix(".md"))
         self.app.push_screen(AskLine("Export as Markdown to", str(default), fault=fault), told)
 
+    def action_cannot(self, action: str) -> None:
+        """A key that can do nothing now."""
+        none = "There are no rows yet: ctrl+s measures, Enter on an earlier report shows it"
+        running = "The benchmark still runs; Esc stops it and keeps the finished rows"
+        self.app.say_line(running if self._busy or action == "start" else none)
+
     def _say(self, words: str, style: str) -> None:
+        self._fit()
         self.query_one("#bench-words", Static).update(content(words, style))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

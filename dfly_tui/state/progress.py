@@ -50,7 +50,10 @@ def words(progress: Progress) -> str:
     """One line: amount of total, rate, time left."""
     parts = [amount(progress.done, progress.unit)]
     if progress.total:
-        parts[0] += f" of {amount(progress.total, progress.unit)}"
+        whole = amount(progress.total, progress.unit)
+        # `2 of 3 trials`: only bytes have a scale of their own each.
+        done = parts[0] if progress.unit == "bytes" else f"{progress.done:,}"
+        parts[0] = f"{done} of {whole}"
     if progress.rate:
         slow = progress.unit != "bytes" and progress.rate < 10
         rate = (

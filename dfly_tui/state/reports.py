@@ -22,6 +22,7 @@ WIDE, MIDDLE = 110, 76  # cells a table needs for all columns, and for all but t
 BAR_WORDS = "Bars run from 0 to 4x; ┼ is 1x, the target alone. Rates are tokens/s."
 
 CATEGORY_WORDS = "Category speed-up: median of its rows' own"
+CATEGORY_SHORT = "Categories: medians of their rows"
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,18 @@ def compared(now: Sequence[Row], before: Sequence[Row]) -> dict[str, float]:
         if rate and was:
             changes[name] = rate / was
     return changes
+
+
+def compared_categories(now: Sequence[Row], before: Sequence[Row]) -> list[float | None]:
+    """For each of `categories`, the middle of its rows' changes; None where none was compared."""
+    changes = compared(now, before)
+    found = []
+    for summed in records.by_category(now):
+        name = summed["id"]
+        rows = [row for row in now if name == "all" or str(row["category"]) == name]
+        ratios = [changes[key] for row in rows if (key := str(row.get("id"))) in changes]
+        found.append(median(ratios) if ratios else None)
+    return found
 
 
 def incomparable(now: Sequence[Row], before: Sequence[Row]) -> str:

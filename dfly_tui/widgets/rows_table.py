@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Static
 from dfly_core.records.visible import one_line
 from dfly_tui.state.reports import (
     BAR_WORDS,
+    CATEGORY_SHORT,
     CATEGORY_WORDS,
     HEADS,
     MIDDLE,
@@ -25,6 +26,7 @@ from dfly_tui.state.reports import (
     cells,
     columns,
     compared,
+    compared_categories,
     diagnosis,
     doubts,
 )
@@ -90,7 +92,11 @@ class RowsTable(Vertical):
         for row in self._rows:
             self._add(row)
         if self._whole:
-            for shown in categories(self._rows):
+            before = self._before.rows if self._before else []
+            changes = compared_categories(self._rows, before) if before else []
+            for number, shown in enumerate(categories(self._rows)):
+                if changes:
+                    self._beside(shown, changes[number])
                 self._put(shown, ["italic"] * len(HEADS))
         table.move_cursor(row=at)
         self._tell()
@@ -103,12 +109,19 @@ class RowsTable(Vertical):
         if why:
             shown[-1] = why if wide else "withheld"
         change = compared([row], self._before.rows if self._before else [])
-        if self._before and (ratio := change.get(str(row.get("id")))):
-            beside = f"{shown[-1]}  {ratio:.2f}x of {self._before.path.stem}"
-            # A row that was compared has parity: where there is little room that need not be said.
-            shown[-1] = beside if wide else f"{ratio:.2f}x"
+        self._beside(shown, change.get(str(row.get("id"))))
         parity = self._colour("error") if why else ""
         self._put(shown, ["", "", "bold", "bold", self._colour("success"), "", "", parity])
+
+    def _beside(self, shown: list[str], ratio: float | None) -> None:
+        """How a row, or a category, changed: behind its parity, or in its place."""
+        if self._before is None or ratio is None:
+            return
+        if self.size.width >= WIDE:
+            shown[-1] += f" · {ratio:.2f}x of {self._before.path.stem}"
+        else:
+            # What was compared has parity: where there is little room that need not be said.
+            shown[-1] = f"{ratio:.2f}x"
 
     def _put(self, shown: list[str], styles: list[str | Style]) -> None:
         self.query_one(DataTable).add_row(*(cell(shown[n], styles[n]) for n in self._columns))
@@ -127,13 +140,14 @@ class RowsTable(Vertical):
             words = "A withheld row says here why."
         elif any(map(doubts, self._rows)):
             words += f"{' ' * bool(words)}A row with ? says here why it is doubtful."
-        legend = self._whole and len(self._rows) > 1 and self.size.width >= MIDDLE
+        legend = self._whole and len(self._rows) > 1
         if legend and not (row is not None and diagnosis(row)):
-            words += f"{' ' * bool(words)}{CATEGORY_WORDS}"
+            told = CATEGORY_WORDS if self.size.width >= MIDDLE else CATEGORY_SHORT
+            words += f"{' ' * bool(words)}{told}"
         if self._before:
             words += (
-                f"{' · ' * bool(words)}compared: DFly rate over that of {self._before.path.stem}"
+                f"{' · ' * bool(words)}Compared: DFly rate over that of {self._before.path.stem}"
             )
-        told = self.query_one(Static)
-        told.update(content(words))
-        told.display = bool(words) and bool(self._rows)
+        below = self.query_one(Static)
+        below.update(content(words))
+        below.display = bool(words) and bool(self._rows)

@@ -392,7 +392,7 @@ class Script:
             return
         rows, kept = 0, list[dict[str, Any]]()
         for number in range(4):
-            self.say(job, Progress("trials", f"prompt {number}", number, 4, "prompts", 0.5))
+            self.say(job, Progress("bench", f"code-{number} [/]", number * 3, 12, "trials", 0.5))
             if self.name == "halfway" and number == 2:
                 self.wait_for_cancel(job)
             if job in self.cancelled:

@@ -8,7 +8,9 @@ from pathlib import Path
 from textual.widgets import Input, OptionList
 
 from dfly_tui.screens.bench import BenchScreen
+from dfly_tui.state.reports import compared_categories
 from tests.app.app_driving import Driver, Opener
+from tests.app.engine_script import bench_row
 
 
 async def measured(d: Driver, number: int) -> None:
@@ -30,6 +32,9 @@ async def test_a_new_report_is_compared_with_the_one_before_it(open_app: Opener)
         await measured(d, 2)
         await d.pilot.press("ctrl+k")
         await d.sees("1.00x of bench-1")
+        # Three rows that both published, their category, and nothing else.
+        assert d.shown.count("1.00x of bench-1") == 4
+        await d.sees("3 of 4 · 1.00x of bench-1")
 
 
 async def test_reports_without_a_prompt_in_common_say_so(open_app: Opener, home: Path) -> None:
@@ -79,3 +84,61 @@ async def test_rates_of_one_trial_are_marked_in_the_table_and_by_the_median(
         await d.sees("2.20x ")
         assert "2.20x?" not in d.shown
         assert "no spread" not in d.shown
+
+
+def test_a_category_changed_as_its_rows_middle_did() -> None:
+    rows = [bench_row(number) | {"category": "ab"[number // 2]} for number in (0, 1, 2, 3)]
+    rates = {"code-0 [/]": 55.0, "code-1 [/]": 111.0, "code-3 [/]": 113.0 * 4}
+    before = [row | {"dfly_tps_median": rates.get(str(row["id"]))} for row in rows]
+    # Of a: 2.00 and 1.00; of b: only 0.25, the other is withheld; of all: the middle of three.
+    assert compared_categories(rows, before) == [1.5, 0.25, 1.0]
+    assert compared_categories(rows, []) == [None, None, None]
+
+
+async def test_below_76_columns_too_it_is_said_that_a_categorys_figures_are_medians(
+    open_app: Opener,
+) -> None:
+    async with open_app(size=(60, 40)) as d:
+        await d.pilot.press("f8")
+        await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
+        await measured(d, 1)
+        # The line wraps.
+        await d.wait(lambda: "Categories: medians of their rows" in " ".join(d.shown.split()))
+
+
+async def test_progress_says_what_its_numbers_are(open_app: Opener) -> None:
+    async with open_app("halfway") as d:
+        await d.pilot.press("f8", "ctrl+s")
+        await d.sees("bench 50% · 6 of 12 trials · 0.5 trials/s · 12 s left · prompt code-2")
+
+
+async def test_at_30_by_8_the_form_is_there_first_then_rows_and_progress(open_app: Opener) -> None:
+    async with open_app("halfway", size=(30, 8)) as d:
+        await d.pilot.press("f8")
+        await d.sees("trials")
+        await d.sees("prompts")
+        await d.pilot.press("ctrl+s")
+        await d.sees("6 of 12")
+        await d.sees("code-0")
+        await d.sees("code-1")
+        await d.sees("2 rows")
+        await d.sees("Stop")
+        assert "prompts" not in d.shown
+        await d.pilot.press("escape")
+        await d.wait(lambda: not d.app.desk.busy)
+        await d.sees("code-1")
+
+
+async def test_keys_that_can_do_nothing_say_why(open_app: Opener) -> None:
+    async with open_app("halfway") as d:
+        await d.pilot.press("f8")
+        await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
+        none, running = "There are no rows yet: ctrl+s measures", "The benchmark still runs"
+        for key, words in (("ctrl+e", none), ("ctrl+k", none), ("ctrl+s", "")):
+            await d.pilot.press(key)
+            await d.wait(lambda w=words: any(w in n.message for n in d.app._notifications) or not w)
+        await d.sees("6 of 12")
+        for key in ("ctrl+e", "ctrl+k", "ctrl+s"):
+            d.app.clear_notifications()
+            await d.pilot.press(key)
+            await d.wait(lambda: any(running in n.message for n in d.app._notifications))
