@@ -80,10 +80,11 @@ class BenchScreen(Screen[None]):
         &.-narrow #options #prompts { column-span: 3; width: 100%; }
         &.-low #choices, &.-low #options, &.-low #bench-words { margin: 0; }
         &.-low #earlier { max-height: 3; }
-        &.-form RowsTable, &.-form #earlier { display: none; }
+        &.-empty RowsTable, &.-form #earlier { display: none; }
         &.-rows > #bench-head, &.-rows #choices, &.-rows #options, &.-rows #earlier,
         &.-rows RowsTable > Static { display: none; }
         &.-rows RowsTable { min-height: 1; margin: 0; }
+        &.-rows DataTable { scrollbar-size-horizontal: 0; }
         & ProgressLine { margin: 1 2 0 2; }
         &.-low ProgressLine { margin: 0 2; }
         & #bench-words { height: auto; padding: 0 2; margin: 1 0; }
@@ -91,6 +92,7 @@ class BenchScreen(Screen[None]):
             height: 1; margin: 0; text-wrap: nowrap; text-overflow: ellipsis;
         }
         & #earlier { height: auto; max-height: 8; padding: 0 2; }
+        & #earlier.-none { display: none; }
         & #earlier > Static { color: $foreground 60%; height: 1; }
         & #earlier > OptionList {
             height: auto; max-height: 6; border: none; background: $background; padding: 0;
@@ -142,12 +144,14 @@ class BenchScreen(Screen[None]):
     def on_resize(self) -> None:
         """Fewer columns take the prompts' line apart, fewer rows the air."""
         self._fit()
+        self._show_list()
 
     def _fit(self) -> None:
         self.set_class(self.app.size.width < MIDDLE, "-narrow")
         self.set_class(self.app.size.height < LOW, "-low")
         tiny, shown = self.app.size.height < TINY, self._busy or bool(self._rows)
         # Where there is room for one of the two only: the form until there are rows.
+        self.set_class(not shown, "-empty")
         self.set_class(tiny and not shown, "-form")
         self.set_class(tiny and shown, "-rows")
         table = self.query_one(DataTable)
@@ -184,12 +188,18 @@ class BenchScreen(Screen[None]):
 
     def _list_reports(self) -> None:
         self._reports = read_reports(self._folder)
+        self._show_list()
+
+    def _show_list(self) -> None:
+        """Each report on one line of the width there is."""
         options = self.query_one("#reports", OptionList)
+        at, room = options.highlighted, max(self.app.size.width - 6, 10)
         options.clear_options()
         options.add_options(
-            [Option(line(f"{r.path.stem}  {r.words}", limit=110)) for r in self._reports]
+            [Option(line(f"{r.path.stem} · {r.words}", limit=room)) for r in self._reports]
         )
-        self.query_one("#earlier").display = bool(self._reports)
+        options.highlighted = at
+        self.query_one("#earlier").set_class(not self._reports, "-none")
 
     def action_start(self) -> None:
         """Run it."""

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from dfly_tui.screens.dialogs import AskLine, AskText, Dialog
 from dfly_tui.state.settings import EXPLAINED, Settings
-from dfly_tui.text import content, line
+from dfly_tui.text import content, line, middle
 
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
@@ -48,7 +48,8 @@ class SettingsScreen(Dialog[None]):
             yield Static(
                 content(
                     "Enter changes, Esc leaves. Pair: F6. Your own keys go into "
-                    f'{self.app.settings_path}, such as "keys": {{"app.new_chat": "f12"}}'
+                    f"{middle(str(self.app.settings_path), 44)}, such as "
+                    '"keys": {"app.new_chat": "f12"}'
                 ),
                 id="keys",
                 classes="hint",

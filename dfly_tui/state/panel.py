@@ -150,9 +150,9 @@ class PanelState:
     def break_even(self) -> BreakEven | None:
         """What a step costs in target steps, and whether it pays; None where that is unknown.
 
-        None also where drafting is off and the reason has a bill, of another width and time.
+        None also while drafting is off: the reason then has the bill that counts.
         """
-        if "target steps" in (self.why_off or ""):
+        if self.why_off:
             return None
         return bill(self.stats, self._cycle_seconds, self._width, self.plain, self.verdict)
 

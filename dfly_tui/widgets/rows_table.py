@@ -49,6 +49,7 @@ class RowsTable(Vertical):
             scrollbar-size-horizontal: 1;
         }
         & > Static { height: auto; padding: 0 1; color: $foreground 60%; }
+        & > Static.-none { display: none; }
     }
     """
 
@@ -150,4 +151,4 @@ class RowsTable(Vertical):
             )
         below = self.query_one(Static)
         below.update(content(words))
-        below.display = bool(words) and bool(self._rows)
+        below.set_class(not (words and self._rows), "-none")

@@ -131,9 +131,8 @@ def test_while_drafting_is_off_its_reason_is_the_only_bill() -> None:
     assert "1 verify" not in told(state)
     assert "estimate" not in told(state)
     assert figures.LATELY in told(state)
-    # A reason without a bill leaves the panel's own.
     state = answered(cycle(1, 1, Seconds(0.04)), plain_step(2, off="parked"))
-    assert "1 verify" in told(state)
+    assert "1 verify" not in told(state)
     assert figures.LATELY not in told(state)
 
 
