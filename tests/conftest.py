@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing on a machine that does other things too.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Before anything imports huggingface_hub, which reads its settings once.
 for name in [n for n in os.environ if n.startswith(("HF_", "HUGGING_FACE_", "TRANSFORMERS_"))]:

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         dtype=args.dtype,
         force=args.force,
         check=args.check,
-        targets=(args.model,) if args.model else (),
+        target=args.model,
     )
     (closing,) = (event for event in shown(_job(command)) if not isinstance(event, Progress))
     if isinstance(closing, Checked):

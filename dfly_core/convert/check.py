@@ -98,7 +98,7 @@ def check(
         config = None
         page.refused.append(str(error))
     if config is not None:
-        _predict(config, _target(config, command.targets, loaded, known), page)
+        _predict(config, _target(config, command, loaded, known), page)
     place = None if output is None else page.gate(partial(room_at, output))
     yield Checked(
         source=command.source or DEFAULT_DRAFT,
@@ -212,25 +212,42 @@ def _sizes(sizes: Mapping[int | None, int], config: DrafterConfig, page: _Page) 
 
 
 def _target(
-    config: DrafterConfig, names: Sequence[str], loaded: KnownTarget | None, known: Known
+    config: DrafterConfig, command: Convert, loaded: KnownTarget | None, known: Known
 ) -> KnownTarget | str:
-    """The target whose cost serves the prediction (loaded, named, official), or why none does."""
+    """The target whose cost serves the prediction, or why none does.
+
+    The one that was named; else the loaded one, one of those at hand, the official one.
+    """
+    if command.target is not None:
+        return _named(config, command.target, loaded, known)
     if loaded is not None and not misfit(config, loaded.config):
         return loaded
-    faults = []
-    for name in names:
+    for name in command.targets:
         try:
             sizes = _sizes_of(name)
-        except DflyError as error:
-            faults.append(one_line(str(error)))
-            continue
+        except DflyError:
+            continue  # it was found, not named: another may serve
         if not misfit(config, sizes):
             return known(name, sizes)
-    if faults and len(faults) == len(names):
-        return faults[0]
     if not misfit(config, DEFAULT_TARGET_SIZES):
         return known(DEFAULT_TARGET, DEFAULT_TARGET_SIZES)
     return "no target that this drafter fits is on this machine"
+
+
+def _named(
+    config: DrafterConfig, name: str, loaded: KnownTarget | None, known: Known
+) -> KnownTarget | str:
+    try:
+        sizes: Mapping[str, Any] = _sizes_of(name)
+    except DflyError as error:
+        if name != DEFAULT_TARGET:
+            return one_line(str(error))
+        sizes = DEFAULT_TARGET_SIZES  # known without having it
+    if fault := misfit(config, sizes):
+        what, wanted, has = fault
+        return f"the drafter was made for {what} {wanted}, {one_line(name, 200)} has {has}"
+    same = loaded is not None and loaded.name == name and loaded.config == sizes
+    return loaded if same and loaded is not None else known(name, sizes)
 
 
 def _sizes_of(name: str) -> dict[str, Any]:

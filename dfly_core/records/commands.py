@@ -68,9 +68,9 @@ class Diagnose:
 class Convert:
     """Convert a drafter checkpoint. `source` is a hub id, a folder or a file.
 
-    `check` only tells what would happen; `targets` are models, in order of preference, of
-    which the first that the drafter fits serves the predicted speed. Only a check can do
-    without an `output`, and then says nothing about it.
+    `check` only tells what would happen, at what speed with the model `target`; without one,
+    with the first that the drafter fits of the loaded target and `targets`. Only a check can
+    do without an `output`, and then says nothing about it.
     """
 
     output: str | None = None
@@ -80,6 +80,7 @@ class Convert:
     dtype: Literal["bf16", "f16", "f32"] | None = None
     force: bool = False
     check: bool = False
+    target: str | None = None
     targets: tuple[str, ...] = ()
 
 

@@ -149,8 +149,9 @@ class ConvertScreen(Screen[None]):
 
     @property
     def _command(self) -> Convert:
-        targets = (self._target,) if self._target else ()
-        return Convert(str(self._output), self._source, quantize=self._bits, targets=targets)
+        return Convert(
+            str(self._output), self._source, quantize=self._bits, target=self._target or None
+        )
 
     @on(Input.Changed)
     def _changed(self) -> None:
@@ -189,7 +190,7 @@ class ConvertScreen(Screen[None]):
         models = self._models
         self._fit = fit_words(self._source, self._target, models) if self._target else ""
         here = tuple(str(m.path) for m in models if m.kind == "target")
-        ask = replace(self._asked, check=True, targets=self._asked.targets or here)
+        ask = replace(self._asked, check=True, targets=here)
         if not self.app.desk.ask("check", ask, self):
             self._show_check(self.app.desk.busy_words)
             return

@@ -328,7 +328,7 @@ class Script:
             Checked(
                 body.source or "official", "serving folder", "x/y", "5712926", "5 draft layers",
                 2_577_000_000, 0 if body.source else 2_577_000_000, 5 * 10**11,
-                (*sizes, Sizing(4, 637_000_000)), f"speed: from {len(body.targets)} targets",
+                (*sizes, Sizing(4, 637_000_000)), f"speed: from {Path(body.target).name if body.target else len(body.targets)}",
                 ("dropped, the target has its own: embed_tokens.weight",), ("values",),
                 bad if str(body.output).endswith("taken") else (),
             ),

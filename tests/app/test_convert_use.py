@@ -61,7 +61,7 @@ async def test_the_check_is_against_the_target_that_is_named(open_app: Opener, h
         await begin(d, source, str(bad))
         await d.pilot.press("enter")
         await d.sees("target bad: does not fit, made for vocabulary 100, this target has 7")
-        await d.sees("speed: from 1 targets")
+        await d.sees("speed: from bad")
         # Another target: what was found is void.
         d.app.screen.query_one("#target", Input).value = "models/good"
         await d.sees("Enter checks: layout, gates")

@@ -356,7 +356,7 @@ async def test_the_check_page_is_the_engines_own_and_follows_what_is_chosen(
             "not looked at before converting: values",
             "as stored: 2.26 GB, about 2.7x (41 tok/s), a draft = 0.79 target steps",
             "8 bit: 1.20 GB", "4 bit: 637.0 MB, speed unknown",
-            "speed: from 2 targets",
+            "speed: from 2",
         ):  # fmt: skip
             assert words in d.shown
         # Other weights: checked again, without a key.

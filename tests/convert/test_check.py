@@ -120,6 +120,27 @@ def test_the_loaded_target_comes_first_then_those_named_then_none(tmp_path: Path
     assert "lacks sizes" in look(source, output, targets=named).rests_on
 
 
+def test_a_target_that_was_named_comes_before_the_loaded_one(tmp_path: Path) -> None:
+    source, output = make_folder(tmp_path / "in"), tmp_path / "out"
+    names = {}
+    for name, layers in (("other", 7), ("fits", 8)):
+        names[name] = str(tmp_path / name)
+        (tmp_path / name).mkdir()
+        config = json.dumps(TARGET | {"num_hidden_layers": layers})
+        (tmp_path / name / "config.json").write_text(config)
+    loaded = KnownTarget("the loaded one", TARGET, by_bytes=True, costs=COSTS)
+    found = look(source, output, loaded, target=names["fits"])
+    assert f"bytes that {names['fits']} in 16 bit" in found.rests_on
+    refused = look(source, output, loaded, target=names["other"])
+    assert refused.rests_on == (
+        f"speed unknown: the drafter was made for layers 8, {names['other']} has 7"
+    )
+    same = KnownTarget(names["fits"], TARGET, by_bytes=True, costs=COSTS)
+    assert "times measured with" in look(source, output, same, target=names["fits"]).rests_on
+    official = look(source, output, loaded, target="mlx-community/Qwen3-8B-4bit")
+    assert "the drafter was made for layers 8" in official.rests_on
+
+
 def test_of_the_official_drafter_the_target_is_known_without_having_it(tmp_path: Path) -> None:
     official = CONFIG | {
         "hidden_size": 4096, "target_hidden_size": 4096, "vocab_size": 151936,
@@ -131,7 +152,7 @@ def test_of_the_official_drafter_the_target_is_known_without_having_it(tmp_path:
     from dfly_core.convert.check import _target
     from dfly_core.model.config import drafter_config
 
-    found = _target(drafter_config(official), (), None, on_gpu)
+    found = _target(drafter_config(official), Convert(), None, on_gpu)
     assert isinstance(found, KnownTarget)
     assert (found.name, found.bits) == ("mlx-community/Qwen3-8B-4bit", 4)
 
@@ -171,7 +192,7 @@ def test_what_only_a_conversion_looks_at_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/nope", "no one/x", "~nouser-here/x", "a\0b", "x" * 5000])
 def test_a_target_that_is_not_there_is_told(name: str, tmp_path: Path) -> None:
-    found = look(make_folder(tmp_path / "in"), tmp_path / "out", targets=(name,))
+    found = look(make_folder(tmp_path / "in"), tmp_path / "out", target=name)
     assert found.rests_on.startswith("speed unknown: the target ")
     assert "can't be found on this machine" in found.rests_on or "can't be read" in found.rests_on
     assert len(found.rests_on) < 400
@@ -193,7 +214,7 @@ def test_of_a_target_with_impossible_sizes_nothing_is_predicted(
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "config.json").write_text(json.dumps(TARGET | {key: value}))
     source = make_folder(tmp_path / "in")
-    found = look(source, tmp_path / "out", targets=(str(tmp_path / "t"),))
+    found = look(source, tmp_path / "out", target=str(tmp_path / "t"))
     assert found.rests_on.startswith(f"speed unknown: the config.json of {tmp_path / 't'}")
     assert len(found.rests_on) < 400
     assert [sizing.speedup for sizing in found.sizes] == [None] * 3
