@@ -142,7 +142,7 @@ class RowsTable(Vertical):
         elif any(map(doubts, self._rows)):
             words += f"{' ' * bool(words)}A row with ? says here why it is doubtful."
         legend = self._whole and len(self._rows) > 1
-        if legend and not (row is not None and diagnosis(row)):
+        if legend and not (row is not None and (diagnosis(row) or doubts(row))):
             told = CATEGORY_WORDS if self.size.width >= MIDDLE else CATEGORY_SHORT
             words += f"{' ' * bool(words)}{told}"
         if self._before:
