@@ -30,7 +30,7 @@ def two_best(
         while context.length < len(ids):  # at least the last id: `reuse` leaves it
             if cancelled():
                 raise Stopped
-            logits = first_choice(context, ids[context.length]).astype(mx.float32)
+            logits = first_choice(context, ids[context.length])[0].astype(mx.float32)
             mx.eval(logits)
     except (GeneratorExit, Stopped):
         raise  # between two rows, where the context is whole
