@@ -322,13 +322,14 @@ class Script:
             self.say(job, Cancelled())
             return
         sizes = (Sizing(None, 2_264_000_000, 0.79, 2.7, 41.0), Sizing(8, 1_203_000_000, 0.44, 3.3))
+        rests_on = Path(body.target).name if body.target else str(len(body.targets))
         bad = ("the output exists: choose another, or replace it with --force",)
         self.say(
             job,
             Checked(
                 body.source or "official", "serving folder", "x/y", "5712926", "5 draft layers",
                 2_577_000_000, 0 if body.source else 2_577_000_000, 5 * 10**11,
-                (*sizes, Sizing(4, 637_000_000)), f"speed: from {Path(body.target).name if body.target else len(body.targets)}",
+                (*sizes, Sizing(4, 637_000_000)), f"speed: from {rests_on}",
                 ("dropped, the target has its own: embed_tokens.weight",), ("values",),
                 bad if str(body.output).endswith("taken") else (),
             ),
