@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from dfly_core.records.errors import DflyError, Missing, Refused, Unavailable
@@ -14,7 +14,7 @@ EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
 REVISION = "main"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NAME_ONE = "name a model folder or a hub id such as owner/model"
-_FILES = ["*.json", "model*.safetensors", "*.jinja", "*.txt", "tokenizer.model", "License*"]
+FILES = ["*.json", "model*.safetensors", "*.jinja", "*.txt", "tokenizer.model", "License*"]
 
 # Of the HTTP client, whose package has two names.
 _UNREACHED = ("ConnectError", "ConnectTimeout")
@@ -34,8 +34,13 @@ def locate(name: str) -> Path:
             return folder
 
 
-def fetched(name: str, cancelled: Callable[[], bool]) -> Generator[Progress, None, Path]:
-    """As `locate`; yields the progress of a download, and raises Stopped soon after a cancel."""
+def fetched(
+    name: str, cancelled: Callable[[], bool], wanted: Sequence[str] = FILES
+) -> Generator[Progress, None, Path]:
+    """As `locate`; yields the progress of a download, and raises Stopped soon after a cancel.
+
+    Of a repository that is not cached as a whole, only files named by `wanted` are fetched.
+    """
     try:
         folder = Path(name).expanduser()
         if folder.is_dir():
@@ -46,7 +51,7 @@ def fetched(name: str, cancelled: Callable[[], bool]) -> Generator[Progress, Non
         raise Missing(f"{name} can't be read ({error})", _NAME_ONE) from error
     if name.startswith(("/", "./", "../", "~")) or not HUB_ID.fullmatch(name):
         raise Missing(f"no folder {name}", _NAME_ONE)
-    return (yield from _from_hub(name, cancelled))
+    return (yield from _from_hub(name, cancelled, wanted))
 
 
 def cached_folder(name: str, revision: str | None = None) -> Path | None:
@@ -56,7 +61,7 @@ def cached_folder(name: str, revision: str | None = None) -> Path | None:
 
     try:
         cached = Path(
-            snapshot_download(name, revision=revision, allow_patterns=_FILES, local_files_only=True)
+            snapshot_download(name, revision=revision, allow_patterns=FILES, local_files_only=True)
         )
     except (LocalEntryNotFoundError, HFValidationError, OSError):
         return None
@@ -75,7 +80,9 @@ def _complete(folder: Path) -> bool:
         return False
 
 
-def _from_hub(name: str, cancelled: Callable[[], bool]) -> Generator[Progress, None, Path]:
+def _from_hub(
+    name: str, cancelled: Callable[[], bool], wanted: Sequence[str]
+) -> Generator[Progress, None, Path]:
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import filter_repo_objects, validate_repo_id
 
@@ -89,8 +96,8 @@ def _from_hub(name: str, cancelled: Callable[[], bool]) -> Generator[Progress, N
         commit, files = list_files(name, REVISION, cancelled)
     except (*FAULTS, HFValidationError) as error:
         raise hub_fault(name, REVISION, error) from error
-    wanted = [files[file] for file in filter_repo_objects(files, allow_patterns=_FILES)]
-    yield from get_files(wanted, name, commit, REVISION, cancelled)
+    chosen = [files[file] for file in filter_repo_objects(files, allow_patterns=list(wanted))]
+    yield from get_files(chosen, name, commit, REVISION, cancelled)
     return snapshot_folder(name, commit)
 
 

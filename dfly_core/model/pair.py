@@ -121,9 +121,18 @@ def load_pair(request: Load) -> Pair:
 
 
 def fetch_pair(request: Load, cancelled: Callable[[], bool]) -> Generator[Progress, None, None]:
-    """Have the hub ids of a request in the local cache; raises Stopped soon after a cancel."""
+    """Have the hub ids of a request in the local cache; raises Stopped soon after a cancel.
+
+    Raises Refused before any weights are fetched where the two configs do not fit.
+    """
     model, draft = _names(request)
-    # The drafter first: it is the smaller one, and more often the one that does not fit.
+    if model is not None:
+        drafter = None
+        if draft is not None:
+            drafter = yield from fetched(draft, cancelled, ["config.json"])
+        folder = yield from fetched(model, cancelled, ["config.json"])
+        check_configs(folder, read_config(folder), drafter)
+    # The drafter first: it is the smaller one, and more often the one that can't be read.
     for name in (draft, model):
         if name is not None:
             yield from fetched(name, cancelled)
@@ -148,6 +157,16 @@ def find_pair(request: Load) -> tuple[Path, Path | None]:
 def check_fit(
     target_folder: Path, target_config: dict[str, Any], draft_folder: Path | None
 ) -> DrafterConfig | None:
+    """The drafter's config if the two fit, its tensors too; raises as `check_configs`."""
+    config = check_configs(target_folder, target_config, draft_folder)
+    if draft_folder is not None and config is not None:
+        _check_drafter_tensors(draft_folder, config)
+    return config
+
+
+def check_configs(
+    target_folder: Path, target_config: dict[str, Any], draft_folder: Path | None
+) -> DrafterConfig | None:
     """The drafter's config if the two fit; raises Refused naming both values and the remedy."""
     check_family(target_config)
     check_target_sizes(target_config, f"{called(target_folder)}/config.json")
@@ -161,7 +180,6 @@ def check_fit(
             f"{called(target_folder)} has {found}",
             "choose the target this drafter was trained for, or its own drafter",
         )
-    _check_drafter_tensors(draft_folder, config)
     return config
 
 

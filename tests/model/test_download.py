@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from dfly_core.jobs import Program
 from dfly_core.model import download
 from dfly_core.model.locate import EMBEDDED, cached_folder
 from dfly_core.records.commands import Generate, GenerateOptions, Load, Message
-from dfly_core.records.errors import Missing
+from dfly_core.records.errors import Missing, Refused
 from dfly_core.records.events import Cancelled, Event, Generated, Loaded, Progress
 from tests.convert.hub_standin import Hub, files_of, serving
 from tests.convert.test_hub import set_endpoint
@@ -114,3 +115,13 @@ def test_what_the_hub_refuses_leaves_the_pair(hub: Hub) -> None:
     with pytest.raises(Missing, match="no model someone/else on the hub"):
         list(program.run(Load("someone/else"), never))
     assert isinstance(list(program.run(ASK, never))[-1], Generated)
+
+
+def test_that_two_do_not_fit_is_told_before_any_weights_come(hub: Hub, tmp_path: Path) -> None:
+    shutil.copytree(EMBEDDED / "drafter", tmp_path / "drafter")
+    path = tmp_path / "drafter" / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(config | {"target_num_hidden_layers": 7}), encoding="utf-8")
+    with pytest.raises(Refused, match=f"target with layers 7, {TARGET} has 5"):
+        list(Program().run(Load(TARGET, str(tmp_path / "drafter")), never))
+    assert set(hub.fetched()) == {"config.json"}
