@@ -37,7 +37,6 @@ class Context:
         self.draft_cache: list[KVCache] = self.drafter.make_cache() if self.drafter else []
         self._pending: list[list[mx.array]] = []
         self.pending_rows = 0
-        self.prompt_rows: mx.array | None = None  # final hidden (R, D), until learnt from
 
     @property
     def draft_rows(self) -> int:

@@ -59,7 +59,7 @@ def generate(
         chooser=choose,
     )
     try:
-        yield from prefill(context, ids, cancelled)
+        rows = yield from prefill(context, ids, cancelled)
         if cancelled():
             yield run.closing_step("cancelled")
             return
@@ -70,7 +70,8 @@ def generate(
         context.commit([token][: cut.kept], 0, [])
         yield run.plain_step(len(ids) - 1, ids[-1], token, cut, None, time.perf_counter() - begun)
         if cut.finish is None:
-            learn(context, logits)
+            learn(context, logits, rows)
+            del logits, rows  # of the prompt; decoding may take long
             yield from _decode(run)
     except GeneratorExit:
         raise  # closed at a yield, where the context is whole

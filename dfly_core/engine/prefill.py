@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import mlx.core as mx
 
@@ -18,11 +18,13 @@ LEARNT, SHORT = 64, 256
 
 def prefill(
     context: Context, ids: Sequence[int], cancelled: Callable[[], bool]
-) -> Iterator[Progress]:
+) -> Generator[Progress, None, mx.array | None]:
     """Read ids[context.length:-1]; the drafter reads each chunk's taps at once.
 
-    The context is whole between chunks, so a cancel keeps what was read.
+    The context is whole between chunks, so a cancel keeps what was read. Returns the last
+    rows' final hidden (R, D) to `learn` from, lazy; None where that is not worth it.
     """
+    rows: mx.array | None = None
     start = time.perf_counter()
     first, end = context.length, len(ids) - 1
     while context.length < end and not cancelled():
@@ -31,7 +33,7 @@ def prefill(
         context.commit(chunk, len(chunk), taps)
         context.read_pending()
         last = context.length >= end and len(chunk) <= SHORT and context.head.learns
-        context.prompt_rows = hidden[0, -LEARNT:] if last else None  # lazy: not before the answer
+        rows = hidden[0, -LEARNT:] if last else None
         del hidden, taps
         stores = [*context.target_cache, *context.draft_cache]
         mx.eval([store.state[:2] for store in stores])
@@ -39,18 +41,18 @@ def prefill(
         done = context.length - first
         rate = done / max(1e-9, time.perf_counter() - start)
         yield Progress("prompt", "", done, end - first, "tokens", rate)
+    return rows
 
 
-def learn(context: Context, first: mx.array) -> None:
-    """Show the draft's head the distributions of the prompt's last rows, and `first` (1, V).
+def learn(context: Context, first: mx.array, rows: mx.array | None) -> None:
+    """Show the draft's head `first` (1, V) and the distributions of the prompt's last `rows`.
 
     After the first token is out: one product over the head, which nothing else waits for.
     """
     if context.head.learns:
         context.head.saw(first)
-        if context.prompt_rows is not None:
-            context.head.saw(context.pair.target.head(context.prompt_rows))
-    context.prompt_rows = None
+        if rows is not None:
+            context.head.saw(context.pair.target.head(rows))
 
 
 def first_choice(context: Context, last: int) -> mx.array:

@@ -13,6 +13,7 @@ import pytest
 from dfly_core.engine import head as head_module
 from dfly_core.engine.context import Context
 from dfly_core.engine.coverage import MISSES_ALLOWED, Coverage
+from dfly_core.engine.generate import generate
 from dfly_core.engine.head import ORDER_EVERY, DraftHead
 from dfly_core.engine.ranking import Ranking
 from dfly_core.model.config import drafter_config
@@ -21,6 +22,7 @@ from dfly_core.model.pair import Pair, describe
 from dfly_core.model.target import Target
 from dfly_core.records.commands import GenerateOptions, Load
 from dfly_core.records.stats import Stats
+from dfly_core.records.step import Step
 from tests.tiny import TAPS, TinyTokenizer, answer, draft_config, make_target
 
 VOCAB, HIDDEN = 65536, 64  # 2.4 MB when quantised
@@ -162,26 +164,51 @@ def test_stop_ids_stay_and_a_logit_of_infinity_spoils_nothing() -> None:
     assert ranking.order()[1].item() == 7000
 
 
-def test_what_the_target_finds_likely_in_the_prompt_is_in_the_part(target: Target) -> None:
+def with_drafter(target: Target) -> Pair:
+    """The target with a drafter that fits it and says nothing."""
     config = drafter_config(
         draft_config(
             vocab_size=VOCAB, hidden_size=HIDDEN, target_hidden_size=HIDDEN, mask_token_id=95
         )
     )
     info = describe(Load("a", "b"), target, Drafter(config))
-    pair = Pair(target, Drafter(config), TinyTokenizer(), frozenset(), info, Path(), Path())
+    return Pair(target, Drafter(config), TinyTokenizer(), frozenset(), info, Path(), Path())
+
+
+def test_what_the_target_finds_likely_in_the_prompt_is_in_the_part(target: Target) -> None:
+    pair = with_drafter(target)
     prompt = [3, 14, 15, 92, 65, 35, 8, 9]
     hidden, _ = target.forward(mx.array([prompt]), target.make_cache())
     likely = mx.argmax(target.head(hidden)[0], axis=-1)
     context = Context(pair)
     answer(context, prompt, GenerateOptions(max_tokens=2))
-    assert context.prompt_rows is None, "learnt from, and let go"
     context.head.read([3] * ORDER_EVERY)
     assert context.head.prepare() == context.head.size
     ranks: list[int] = context.head.ranks(likely).tolist()  # type: ignore[assignment]
     by_order: list[int] = likely.tolist()  # type: ignore[assignment]
     assert max(ranks) < 1000 < min(by_order), "which the ids' order alone would not have found"
     assert context.head.prepare() == 0, "not again so soon"
+
+
+@pytest.mark.parametrize("end", ["its first token", "no token", "a cancel", "a dropped stream"])
+def test_a_prompt_whose_answer_ended_at_once_teaches_no_later_one(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = with_drafter(make_target(vocab_size=VOCAB, hidden_size=HIDDEN))
+    seen: list[int] = []
+    monkeypatch.setattr(Ranking, "saw", lambda _, logits: seen.append(logits.shape[0]))
+    context, prompt = Context(pair), [3, 14, 15, 92, 65, 35, 8, 9]
+    options = GenerateOptions({"its first token": 1, "no token": 0}.get(end, 20))
+    stream = generate(
+        context, prompt, options, lambda: end == "a cancel" and context.length == len(prompt) - 1
+    )
+    for event in stream:
+        if isinstance(event, Step) and end == "a dropped stream":
+            break
+    stream.close()  # type: ignore[attr-defined]
+    assert not seen
+    answer(context, prompt[:3], GenerateOptions(2, width=0))
+    assert seen == [1], "the first token's own distribution, not the longer prompt's rows"
 
 
 def test_a_part_of_a_packed_head_lies_as_the_head_does(target: Target) -> None:
