@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -203,7 +204,7 @@ class ConvertScreen(Screen[None]):
         labels = list(_LABELS)
         if found is not None:
             told = [*check_lines(found, self._bits), *([self._fit] if self._fit else [])]
-            words = without_force("\n".join(told))
+            words = for_here("\n".join(told))
             known = {sizing.bits: sizing_words(sizing) for sizing in found.sizes}
             rests = found.rests_on if known else ""
             labels = [known.get(bits, label) for bits, label in zip(_BITS, _LABELS, strict=True)]
@@ -246,7 +247,7 @@ class ConvertScreen(Screen[None]):
                 self._say("Stopped: nothing was left behind.", "")
             elif isinstance(event, Failed):
                 words = f"{event.what}: {event.remedy}" if event.remedy else event.what
-                self._say(without_force(words), "$error")
+                self._say(for_here(words), "$error")
         self.refresh_bindings()
 
     def lost(self, gone: Gone) -> None:
@@ -303,9 +304,10 @@ class ConvertScreen(Screen[None]):
             self.app.load(self._use.load)
 
 
-def without_force(words: str) -> str:
-    """The page has no --force: what is there is never replaced from here."""
-    return words.replace(", or replace it with --force", "")
+def for_here(words: str) -> str:
+    """The page has no options: it never replaces what is there, and F6 names a drafter."""
+    words = words.replace(", or replace it with --force", "")
+    return re.sub(r"use it as it is \(--draft .*?\)(?=$|\n)", "F6 in the chat chooses it", words)
 
 
 def report_lines(report: dict[str, Any]) -> list[str]:

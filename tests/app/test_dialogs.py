@@ -8,7 +8,7 @@ from textual.widgets import Input
 
 from dfly_tui.screens.bench import BenchScreen
 from dfly_tui.screens.chats import ChatsScreen
-from dfly_tui.screens.convert import ConvertScreen, report_lines
+from dfly_tui.screens.convert import ConvertScreen, for_here, report_lines
 from dfly_tui.screens.dialogs import AskLine, Confirm
 from dfly_tui.state.export import export, free_name
 from dfly_tui.state.store import Store
@@ -143,6 +143,12 @@ async def test_an_error_goes_when_another_source_is_chosen(open_app: Opener) -> 
         await d.sees("use revision 5712926")
         await d.pilot.press(*"org/x")
         await d.wait(lambda: "use revision 5712926" not in d.shown)
+
+
+def test_a_remedy_is_one_that_the_page_has() -> None:
+    there = "/x is in the MLX format already: nothing to convert"
+    words = f"can't convert: {there}: use it as it is (--draft /x (2)/y)\nmore"
+    assert for_here(words) == f"can't convert: {there}: F6 in the chat chooses it\nmore"
 
 
 def test_a_conversions_agreement_is_told_in_few_digits() -> None:
