@@ -279,6 +279,7 @@ class ChatScreen(Screen[None]):
         self.app.settings.panel = not self.app.settings.panel
         self.app.save_settings()
         self._arrange()
+        self.app.clear_notifications()  # what was said of it no longer holds
         if self.app.settings.panel and not (self.panel.display or self.meter.display):
             few = self.size.height < LOW
             need = f"from {LOW} rows on" if few else "with the next answer"

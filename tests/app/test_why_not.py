@@ -48,6 +48,9 @@ async def test_a_key_that_can_do_nothing_now_says_why(open_app: Opener) -> None:
         d.app.talk.chat.turns[-1].end = "stop"
         await told(d, {"ctrl+l": "The last answer is whole"})
         await told(d, {"f2": "The panel is off"})
+        await d.pilot.press("f2")
+        assert d.app.settings.panel
+        assert not d.app._notifications
         pid = d.app.desk.engine.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
