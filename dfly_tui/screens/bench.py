@@ -137,7 +137,7 @@ class BenchScreen(Screen[None]):
         )
         yield RowsTable()
         with Vertical(id="earlier"):
-            yield Static("Earlier reports: Enter shows one, ctrl+k compares it with the table")
+            yield Static("Reports: Enter shows one, ctrl+k compares it with the table")
             yield OptionList(markup=False, id="reports")
         yield Keys()
 

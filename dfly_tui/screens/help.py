@@ -65,7 +65,7 @@ class HelpScreen(Dialog[None]):
         lines += [_pair(keys, words, width) for keys, words in self._keys()]
         lines += [Content(""), _title(_IN_CHAT if here else f"In the chat: {_IN_CHAT.lower()}")]
         lines += [_pair(c.usage, c.help, width) for c in COMMANDS]
-        lines += [Content(""), _title("A row of the live panel is one step"), _example(width)]
+        lines += [Content(""), _title("A row of the live panel is one step"), example(width)]
         lines += [_hung(coloured(mark), words, 3, width) for mark, words in READING]
         lines += [Content(""), Content("Esc closes this").stylize("$foreground 60%")]
         return lines
@@ -98,10 +98,13 @@ class HelpScreen(Dialog[None]):
                     yield binding
 
 
-def _example(width: int) -> Content:
+def example(width: int) -> Content:
     """A row as the panel has it, and what stands where."""
-    shown = Content("9 ").stylize("$foreground 50%") + coloured("●●●○○○○◆") + Content(" 2 so on")
-    words = "its number, the fate of each draft, how many tokens it gave, and their text"
+    shown = Content("9 ").stylize("$foreground 50%") + coloured("●○○○○○○◆") + Content(" 2 so on")
+    words = (
+        "its number, the fate of each draft, how many tokens it gave, fewer than its solid marks "
+        "where the answer ended among them, and their text"
+    )
     return _hung(shown, words, 21, width)
 
 

@@ -110,7 +110,7 @@ def foot_words(turn: Turn) -> str:
     if "mean" in figures:
         parts.append(f"{figures['mean']:.2f} mean accepted length")
     if "rate" in figures:
-        parts.append(f"{figures['rate']:.0f} % accepted")
+        parts.append(f"{figures['rate']:.0f}% accepted")
     if "tps" in figures:
         parts.append(f"{figures['tps']:.0f} tok/s")
     return " · ".join(parts)

@@ -16,7 +16,8 @@ from dfly_tui.state.progress import plural
 Row = Mapping[str, Any]
 # Shorter than the records' headings: a withheld row needs the room.
 HEADS = (
-    "prompt", "alone", "DFly", "speed-up", "", "mean accepted\nlength", "accepted", "parity",
+    "prompt", "alone\ntok/s", "DFly\ntok/s", "speed-up", "", "mean accepted\nlength",
+    "accepted", "parity",
 )  # fmt: skip
 WIDE, MIDDLE = 110, 76  # cells a table needs for all columns, and for all but the bar
 BAR_WORDS = "Bars run from 0 to 4x; ┼ is 1x, the target alone. Rates are tokens/s."

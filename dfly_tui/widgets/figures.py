@@ -154,7 +154,10 @@ def _ceiling(state: PanelState) -> tuple[str, str]:
 
 
 def _memory(state: PanelState) -> tuple[str, str]:
-    return ("", "") if not state.peak_memory else size(state.peak_memory)
+    if not state.peak_memory:
+        return "", ""
+    count, unit = size(state.peak_memory)
+    return count, f"{unit} used"
 
 
 def size(count: int) -> tuple[str, str]:
@@ -167,10 +170,7 @@ def size(count: int) -> tuple[str, str]:
 
 def _number(value: float | None, form: str) -> str:
     """Nothing to average is "-", never zero."""
-    if value is None:
-        return "-"
-    text = format(value, form)
-    return text.replace("%", " %") if text.endswith("%") else text
+    return "-" if value is None else format(value, form)
 
 
 def _seconds(value: float | None) -> str:

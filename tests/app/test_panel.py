@@ -9,6 +9,7 @@ import pytest
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Seconds, Step, Token
+from dfly_tui.screens.help import example
 from dfly_tui.screens.replay import page
 from dfly_tui.state.panel import NO_REASON, PanelState, compare
 from dfly_tui.widgets import figures
@@ -140,6 +141,18 @@ def test_drafting_that_was_off_for_a_while_is_told_after_it_came_back() -> None:
     state = answered(plain_step(1), plain_step(2), cycle(3, 7, Seconds(0.04)))
     assert state.why_off is None
     assert "Drafting was off in 2 of 3 steps: parked" in told(state)
+
+
+def test_the_row_that_help_explains_gives_as_many_tokens_as_it_has_solid_marks() -> None:
+    _, marks, count, *_ = example(80).plain.split()
+    assert len(marks) == 8
+    assert int(count) == marks.count("●") + marks.count("◆")
+
+
+def test_the_memory_on_the_panel_says_what_it_is() -> None:
+    state = answered(cycle(1, 3, Seconds(0.02)))
+    state.peak_memory = 15_000_000
+    assert "15 MB used" in figures.headline(state).plain
 
 
 @pytest.mark.parametrize(

@@ -469,6 +469,7 @@ def test_a_report_in_words() -> None:
     assert summary(rows) == "2 rows · median speed-up 2.20x · 1 withheld"
     assert diagnosis(rows[1]) == "withheld: token 31, gap 0.0021"
     assert diagnosis(rows[0]) == ""
+    assert [head.splitlines()[1:] for head in HEADS[1:3]] == [["tok/s"]] * 2
     assert [HEADS[n] for n in columns(60)] == ["prompt", "speed-up", HEADS[5], "parity"]
     assert compared(rows, [rows[0] | {"dfly_tps_median": 55.0}]) == {"code-0 [/]": 2.0}
     assert [len(bar(s)) for s in (0.0, 1.0, 9.0)] == [12, 12, 12]
