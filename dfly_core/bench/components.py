@@ -112,8 +112,8 @@ def _draft_parts(context: Context) -> dict[str, Part]:
     embedded = target.embed(mx.array([[context.ids[-1]] + [config.mask_token_id] * steps]))
     rows = drafter.backbone(embedded, context.draft_cache)[1:]
     split = mx.split(rows, steps)
-    taps = new_rows(context)
-    mx.eval(embedded, split, taps)
+    taps, first = new_rows(context), mx.array([context.ids[-1]])
+    mx.eval(embedded, split, taps, first)
 
     def draft() -> mx.array:
         context.hold(taps)
@@ -129,11 +129,10 @@ def _draft_parts(context: Context) -> dict[str, Part]:
         correction = drafter.hidden_correction
 
         def corrected() -> list[mx.array]:
-            prepared, before = mx.split(correction.prepare(rows), steps), embedded[0, :1]
-            out = []
+            prepared, id, out = mx.split(correction.prepare(rows), steps), first, []
             for row, part in zip(split, prepared, strict=True):
-                out.append(correction(row, part, before))
-                before = out[-1]  # what follows must wait, as it does for a token's embedding
+                out.append(correction(row, part, context.pair.told(id)))
+                id = (0 * out[-1][:, 0]).astype(mx.int32)  # the next waits, as for a token's id
             return out
 
         parts["correction"] = corrected

@@ -82,7 +82,7 @@ def sample_hidden(drafter: Drafter) -> mx.array:
     out = drafter.backbone(block, drafter.make_cache(), list(taps))[1:]
     if config.enable_hidden_correction:
         correction = drafter.hidden_correction
-        out = correction(out, correction.prepare(out), before)
+        out = correction(out, correction.prepare(out), correction.told(before))
     mx.eval(out)
     return out
 

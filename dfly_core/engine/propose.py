@@ -37,9 +37,9 @@ def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
     if not config.enable_hidden_correction:
         return Draft(context.head.best(rows, chooser, first).astype(mx.int32))
     correction = drafter.hidden_correction
-    before, ids = embedded[0, :1], []
+    told, ids = context.pair.told, [block[0, :1]]
     parts = zip(mx.split(rows, steps), mx.split(correction.prepare(rows), steps), strict=True)
     for j, (row, prepared) in enumerate(parts):
-        ids.append(context.head.best(correction(row, prepared, before), chooser, first + j))
-        before = target.embed(ids[-1])
-    return Draft(mx.concatenate(ids).astype(mx.int32))
+        corrected = correction(row, prepared, told(ids[-1]))
+        ids.append(context.head.best(corrected, chooser, first + j))
+    return Draft(mx.concatenate(ids[1:]).astype(mx.int32))

@@ -111,10 +111,13 @@ class HiddenCorrection(nn.Module):
         """What gate and up take from h, for all rows at once: (..., R, D) -> (..., R, 2C)."""
         return self.from_hidden(self.hidden_norm(hidden))
 
-    def __call__(self, hidden: mx.array, prepared: mx.array, before: mx.array) -> mx.array:
-        """Corrected rows (..., R, D) from h, `prepare(h)` and the tokens' embeddings before."""
-        inner = prepared + self.from_token(self.embed_norm(before))
-        gate, up = mx.split(inner, 2, axis=-1)
+    def told(self, before: mx.array) -> mx.array:
+        """What they take from the embeddings of the tokens before: (..., R, D) -> (..., R, 2C)."""
+        return self.from_token(self.embed_norm(before))
+
+    def __call__(self, hidden: mx.array, prepared: mx.array, told: mx.array) -> mx.array:
+        """Corrected rows (..., R, D) from h, `prepare(h)` and what the tokens before `told`."""
+        gate, up = mx.split(prepared + told, 2, axis=-1)
         return hidden + self.down_proj(swiglu(gate, up))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from dfly_core.model.locate import EMBEDDED, fetched, locate
 from dfly_core.model.prompt import Tokenizer, byte_ids, load_tokenizer, stop_ids
 from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target, check_family
+from dfly_core.model.told import Told
 from dfly_core.records.commands import Load
 from dfly_core.records.errors import Missing, Refused
 from dfly_core.records.events import Progress
@@ -63,6 +65,12 @@ class Pair:
     until_audit: int | None = None
     acceptance: Acceptance | None = None
     byte_ids: frozenset[int] = frozenset()
+
+    @cached_property
+    def told(self) -> Told:
+        """What the drafter's correction takes from a token; only where it has one."""
+        assert self.drafter is not None
+        return Told(self.drafter, self.target)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Ids -> text, special tokens included, nothing tidied."""

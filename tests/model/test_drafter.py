@@ -45,7 +45,8 @@ def correct(golden: Golden, hidden: mx.array, anchor: int) -> tuple[mx.array, mx
     rows, logits, drafted = [], [], []
     for j in range(1, hidden.shape[0]):
         h = hidden[j : j + 1]
-        row = correction(h, correction.prepare(h), golden.embed(mx.array([before])))
+        told = correction.told(golden.embed(mx.array([before])))
+        row = correction(h, correction.prepare(h), told)
         rows.append(row)
         logits.append(golden.head(row))
         before = token(logits[-1])

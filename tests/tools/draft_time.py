@@ -61,7 +61,7 @@ def straightforward(context: Context) -> Draft:
     rows, before, ids = drafter.backbone(embedded, context.draft_cache)[1:], embedded[0, :1], []
     for j in range(config.block_size - 1):
         row = rows[j : j + 1]
-        row = correction(row, correction.prepare(row), before)
+        row = correction(row, correction.prepare(row), correction.told(before))
         ids.append(mx.argmax(target.head(row), axis=-1).astype(mx.int32))
         before = target.embed(ids[-1])
     return Draft(mx.concatenate(ids))
