@@ -21,7 +21,6 @@ from dfly_core.model.routes import (
     rows,
     segment,
     shape_of,
-    split_attend,
     tile,
 )
 from dfly_core.model.target import Target
@@ -151,9 +150,16 @@ def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFind
             _repeated(kind, (1, kv_heads, before + most, size), target.dtype, 3 * index + i)
             for i in (1, 2)
         )
-        alone = split_attend(
-            queries, keys, values, attention.scale, [(i, i + 1) for i in range(most)]
-        )
+        single = [
+            attend(
+                queries[:, :, i : i + 1],
+                keys[:, :, : before + i + 1],
+                values[:, :, : before + i + 1],
+                attention.scale,
+            )
+            for i in range(most)
+        ]
+        alone = mx.concatenate(single, axis=2)
         for count in sorted(exact):
             upto = before + count
             block = attend(

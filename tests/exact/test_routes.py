@@ -11,16 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfly_core.exact.probe import linear_modules
+from dfly_core.exact.probe import activations, all_true, linear_modules, same_bits
 from dfly_core.model.routes import (
     BOUNDS,
     Routes,
+    attend,
     can_tile,
     native,
     parts,
     rows,
     segment,
     shape_of,
+    split_attend,
     tile,
 )
 from dfly_core.model.target import Target
@@ -141,3 +143,27 @@ def test_parts_take_the_largest_sizes_allowed(count: int, sizes: set[int]) -> No
     assert all(b == c for (_, b), (c, _) in itertools.pairwise(found))
     widest = max([1, *(s for s in sizes if s <= count)])
     assert found[0][1] == widest
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16, mx.float16], ids=str)
+@pytest.mark.parametrize("before", [0, 1, 7, 30, 181, 330, 700])
+@pytest.mark.parametrize(("heads", "kv_heads", "size"), [(4, 2, 48), (8, 2, 128), (3, 3, 16)])
+def test_attention_in_runs_has_the_bits_of_a_call_for_each(
+    heads: int, kv_heads: int, size: int, before: int, dtype: mx.Dtype
+) -> None:
+    """On the CPU the runs share what they can; elsewhere they are these calls."""
+    queries = activations("wide", (1, heads, 8, size), dtype, before)
+    # As in a cache: views of more rows than are in use.
+    keys, values = (
+        activations("spiked", (1, kv_heads, before + 30, size), dtype, before + i)[
+            :, :, : before + 8
+        ]
+        for i in (1, 2)
+    )
+    for runs in ([(0, 3), (3, 6), (6, 8)], [(i, i + 1) for i in range(8)], [(0, 5), (5, 8)]):
+        calls = [
+            attend(queries[:, :, a:b], keys[:, :, : before + b], values[:, :, : before + b], 0.17)
+            for a, b in runs
+        ]
+        found = split_attend(queries, keys, values, 0.17, runs)
+        assert all_true([same_bits(found, mx.concatenate(calls, axis=2))])
