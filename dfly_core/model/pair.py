@@ -17,6 +17,7 @@ from mlx_lm.utils import load_model
 from dfly_core.model.acceptance import Acceptance
 from dfly_core.model.config import (
     DEFAULT_TARGET,
+    DEFAULT_TARGET_SIZES,
     DrafterConfig,
     check_target_sizes,
     drafter_config,
@@ -138,6 +139,8 @@ def fetch_pair(request: Load, cancelled: Callable[[], bool]) -> Generator[Progre
         drafter = None
         if draft is not None:
             drafter = yield from fetched(draft, cancelled, ["config.json"])
+            if request.model is None:  # the official target's sizes are known without having it
+                _check_misfit(_config_of(drafter), DEFAULT_TARGET_SIZES, DEFAULT_TARGET)
         folder = yield from fetched(model, cancelled, ["config.json"])
         check_configs(folder, read_config(folder), drafter)
     # The drafter first: it is the smaller one, and more often the one that can't be read.
@@ -180,15 +183,22 @@ def check_configs(
     check_target_sizes(target_config, f"{called(target_folder)}/config.json")
     if draft_folder is None:
         return None
-    config = drafter_config(read_config(draft_folder), f"{called(draft_folder)}/config.json")
-    if bad := misfit(config, target_config):
+    config = _config_of(draft_folder)
+    _check_misfit(config, target_config, called(target_folder))
+    return config
+
+
+def _config_of(draft_folder: Path) -> DrafterConfig:
+    return drafter_config(read_config(draft_folder), f"{called(draft_folder)}/config.json")
+
+
+def _check_misfit(config: DrafterConfig, target: Mapping[str, Any], name: str) -> None:
+    if bad := misfit(config, target):
         what, wanted, found = bad
         raise Refused(
-            f"the drafter was made for a target with {what} {wanted}, "
-            f"{called(target_folder)} has {found}",
+            f"the drafter was made for a target with {what} {wanted}, {name} has {found}",
             "choose the target this drafter was trained for, or its own drafter",
         )
-    return config
 
 
 def called(folder: Path) -> str:

@@ -170,6 +170,20 @@ def test_without_network_a_hub_id_that_is_not_cached_says_so(tmp_path: Path) -> 
     assert "a/b is not in the local cache" in done.stderr
 
 
+def test_a_drafter_that_misses_the_official_target_is_told_without_having_that(
+    tmp_path: Path,
+) -> None:
+    env = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    draft = str(EMBEDDED / "drafter")
+    done = subprocess.run(
+        [sys.executable, "-m", "dfly_core.cli.main", "generate", "--prompt", "x", "--draft", draft],
+        capture_output=True, text=True, env=env, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "made for a target with layers 5, mlx-community/Qwen3-8B-4bit has 36" in done.stderr
+
+
 def test_ctrl_c_keeps_the_partial_text_and_its_summary() -> None:
     command = [
         sys.executable,
