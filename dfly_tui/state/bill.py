@@ -16,11 +16,15 @@ _ENOUGH, _KEPT = 8, 32  # plain steps: from how many on their middle is told, an
 
 @dataclass(frozen=True)
 class Plain:
-    """What a plain step takes: `seconds`, after `context` tokens, timed `at` (since 1970)."""
+    """What a plain step takes: `seconds`, after `context` tokens, timed `at` (since 1970).
+
+    `here` says that this session timed it, while its answers were shown.
+    """
 
     seconds: float
     context: int | None
     at: float | None
+    here: bool = False
 
     def words(self, now: float) -> str:
         """How old it is and how long the context was; empty where neither is known."""
@@ -45,13 +49,13 @@ class PlainTimes:
         self._recent.append(step.seconds.total)
         if len(self._recent) >= _ENOUGH:
             # The middle: now and then a parked step has a probe in it.
-            self.timed = Plain(median(self._recent), step.position, now)
+            self.timed = Plain(median(self._recent), step.position, now, here=True)
 
     def take(self, pair: PairInfo | None, rate: float, context: int, now: float) -> None:
         """A whole answer of the target alone, in tokens/s."""
         self._for(pair)
         self._recent.clear()
-        self.timed = Plain(1 / rate, context, now)
+        self.timed = Plain(1 / rate, context, now, here=True)
 
     def of(self, pair: PairInfo | None, verdict: Verdict | None) -> Plain | None:
         """The newest: of this session, else of loading; None without either."""
@@ -108,11 +112,18 @@ def bill(
 
     `cycle_seconds` is the time of all of them, `width` that of the last one.
     """
-    now = stats.mean_accepted_length
+    now, costs = stats.mean_accepted_length, verify_costs(verdict)
     if now is None or plain is None:
         return None
-    needs = cycle_seconds / stats.cycles / plain.seconds
-    return BreakEven(needs * _verify_share(stats, width, verdict), needs, now)
+    if plain.here:
+        needs = cycle_seconds / stats.cycles / plain.seconds
+        return BreakEven(needs * _verify_share(stats, width, verdict), needs, now)
+    # Loading timed both, with nothing else going on; cycles of now beside a plain step of then
+    # would show the app's own work as a cost of drafting.
+    if verdict is None or verdict.cost_draft is None or width >= len(costs):
+        return None
+    verify = costs[width] / plain.seconds
+    return BreakEven(verify, verify + verdict.cost_draft / plain.seconds, now)
 
 
 def _verify_share(stats: Stats, width: int, verdict: Verdict | None) -> float:

@@ -143,8 +143,11 @@ class PanelState:
 
     @property
     def ceiling(self) -> float | None:
-        """Tokens/s of the target alone by that time."""
-        return 1 / self.plain.seconds if self.plain else None
+        """Tokens/s of the target alone: by a plain step timed here, else by what drafting gains."""
+        plain, even, rate = self.plain, self.break_even, self.stats.tokens_per_second
+        if plain is None or plain.here or even is None or rate is None:
+            return 1 / plain.seconds if plain else None
+        return rate * even.needs / even.now
 
     @property
     def break_even(self) -> BreakEven | None:
@@ -166,7 +169,8 @@ class PanelState:
         if even is None or plain is None:
             return ""
         when = plain.words(self.clock())
-        rests = f" from a plain step timed {when}" if when else ""
+        what = "plain steps" if plain.here else "costs"
+        rests = f" from {what} timed {when}" if when else ""
         return f"estimate {even.now / even.needs:.1f}x{rests}; F5 measures it"
 
     @property
