@@ -128,9 +128,9 @@ def read_report(path: Path) -> Report | None:
 
 
 def read_reports(folder: Path) -> list[Report]:
-    """The reports in a folder, newest first."""
+    """The reports in a folder that have rows, newest first."""
     found = [read_report(path) for path in folder.glob("*.json")] if folder.is_dir() else []
-    return sorted((r for r in found if r is not None), key=lambda report: -report.changed)
+    return sorted((r for r in found if r and r.rows), key=lambda report: -report.changed)
 
 
 def next_path(folder: Path) -> Path:

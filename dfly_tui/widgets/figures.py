@@ -150,7 +150,8 @@ def _pair(a: str, a_words: str, b: str, b_words: str) -> Content:
 
 def _ceiling(state: PanelState) -> tuple[str, str]:
     ceiling = state.ceiling
-    return ("", "") if ceiling is None else (f"~{ceiling:.0f}", "alone")
+    about = "" if state.raced else "~"  # A/B measured it, all else estimates
+    return ("", "") if ceiling is None else (f"{about}{ceiling:.0f}", "alone")
 
 
 def _memory(state: PanelState) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from textual.widgets import Input, OptionList
 
 from dfly_tui.screens.bench import BenchScreen
-from dfly_tui.state.reports import compared_categories
+from dfly_tui.state.reports import compared_categories, read_reports
 from tests.app.app_driving import Driver, Opener
 from tests.app.engine_script import bench_row
 
@@ -50,6 +50,8 @@ async def test_reports_without_a_prompt_in_common_say_so(open_app: Opener, home:
         await measured(d, 2)
         await d.pilot.press("ctrl+k")
         await d.sees("bench-2 and bench-1 have no prompt in common")
+        path.with_name("stopped.json").write_text(json.dumps(report | {"results": []}))
+        assert [r.path.stem for r in read_reports(path.parent)] == ["bench-2", "bench-1"]
         for row in report["results"]:
             row["id"], row["dfly_tps_median"] = row["id"].removeprefix("other "), None
         path.write_text(json.dumps(report))

@@ -94,10 +94,12 @@ def test_plain_steps_of_this_session_count_more_than_those_of_loading_and_say_th
 
 def test_a_race_sets_the_rate_alone_and_where_nothing_was_drafted_no_speed_up() -> None:
     state = answered(cycle(1, 7, Seconds(0.04)))
+    assert "~52 alone" in figures.headline(state).plain
     fast, slow = Stats().add(cycle(1, 7, Seconds(0.04))), Stats().add(plain_step(1, 0.0125))
     state.judge(compare([A], [A]), fast, slow)
     assert state.gain == "2.50x by A/B: 200 tok/s against 80 alone"
     assert state.ceiling == pytest.approx(80)
+    assert " 80 alone" in figures.headline(state).plain
     state.judge(compare([A], [A]), slow, slow)
     assert state.raced is None
     assert "by A/B" not in state.gain
