@@ -101,7 +101,7 @@ async def test_the_speed_up_is_an_estimate_with_its_age_and_context_until_a_race
         panel, begun = d.app.panel, time.time()
         await d.ask("hello")
         await d.answered()
-        await d.sees("estimate 2.7x from a plain step")
+        await d.sees("estimate 2.6x from costs")
         assert panel.gain.endswith("timed just now at 48 tokens; F5 measures it")
         for passed, words in (
             (150, "2 min ago"),
