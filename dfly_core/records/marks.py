@@ -10,8 +10,8 @@ from typing import Any
 FEW_TRIALS = 3  # two values have no middle: their median is their mean, an outlier included
 
 # Upper over lower quartile of a side's rates. Two sides at this bound put a speed-up off by up
-# to 1.2 * 1.2 = 1.44 times. On an idle 2-core virtual machine (5 trials, 24 prompts) the median
-# side had 1.07, and 40 of 48 were below 1.2.
+# to 1.2 * 1.2 = 1.44 times. On a 2-core virtual machine with neighbours (5 trials, 24 prompts of
+# the embedded pair) the median side had 1.12, and 37 of 48 were within 1.2.
 NOISY_RATIO = 1.2
 
 # What others want of the machine: the load average less the processor time we took ourselves,
