@@ -191,12 +191,12 @@ def test_every_route_is_timed_at_every_width() -> None:
 
 def test_a_prediction_names_its_assumption_and_parks_where_drafting_costs_more() -> None:
     verdict = judge(findings(), "exact", "m", "t", 2)
-    cheap = predict(replace(verdict, cost_exact=(1.0, 1.0, 1.0, 1.0), cost_draft=0.5))
+    cheap = predict(replace(verdict, cost_exact=(1.0, 1.0, 1.0, 1.0), cost_draft=(0.5,) * 4))
     assert [p["width"] for p in cheap] == [3, 3]
     tokens = 1 + 0.75 + 0.75**2 + 0.75**3
     assert cheap[0]["speedup"] == pytest.approx(tokens / 1.5)
     assert "75%" in cheap[0]["assumption"]
-    dear = predict(replace(verdict, cost_exact=(1.0, 4.0, 4.0, 4.0), cost_draft=0.5))
+    dear = predict(replace(verdict, cost_exact=(1.0, 4.0, 4.0, 4.0), cost_draft=(0.5,) * 4))
     assert [(p["width"], p["speedup"]) for p in dear] == [(0, 1.0), (0, 1.0)]
 
 

@@ -145,7 +145,7 @@ def alone(pair: Pair, prompt: Sequence[int], count: int) -> list[int]:
     return out
 
 
-Propose = Callable[[Context], Draft]
+Propose = Callable[[Context, int], Draft]
 
 
 def scripted(truth: Sequence[int], start: int, right: Callable[[int], bool]) -> Propose:
@@ -154,10 +154,10 @@ def scripted(truth: Sequence[int], start: int, right: Callable[[int], bool]) -> 
     At each position where `right(position)` is false it proposes another token.
     """
 
-    def propose(context: Context) -> Draft:
+    def propose(context: Context, width: int) -> Draft:
         context.read_pending()
         position, ids = context.length, []
-        for j in range(1, context.pair.block_size):
+        for j in range(1, width + 1):
             at = position + j - start
             known = truth[at] if 0 <= at < len(truth) else 0
             ids.append(known if right(position + j) else (known + 1) % NEVER)

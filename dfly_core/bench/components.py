@@ -117,7 +117,7 @@ def _draft_parts(context: Context) -> dict[str, Part]:
 
     def draft() -> mx.array:
         context.hold(taps)
-        return propose(context).ids
+        return propose(context, steps).ids
 
     parts: dict[str, Part] = {
         "draft": draft,
@@ -140,7 +140,7 @@ def _draft_parts(context: Context) -> dict[str, Part]:
 
 
 def _verify_parts(context: Context) -> dict[str, Part]:
-    draft = propose(context)
+    draft = propose(context, context.pair.block_size - 1)
     mx.eval(draft.ids)
 
     def check(width: int) -> Part:

@@ -27,13 +27,17 @@ def measure_costs(pair: Pair) -> Costs | None:
     _, taps = pair.target.forward(mx.array([ids]), context.target_cache)
     context.commit([*ids, ids[0]], ROWS, taps)
     taps = new_rows(context)
-    draft = propose(context)
+    most = pair.block_size - 1
+    draft = propose(context, most)
     mx.eval(draft.ids)
 
-    def again() -> None:
-        context.hold(taps)
-        mx.eval(propose(context).ids)
-        context.settle()
+    def again(width: int) -> Callable[[], None]:
+        def run() -> None:
+            context.hold(taps)
+            mx.eval(propose(context, width).ids)
+            context.settle()
+
+        return run
 
     def check(width: int) -> Callable[[], None]:
         def run() -> None:
@@ -43,7 +47,7 @@ def measure_costs(pair: Pair) -> Costs | None:
         return run
 
     jobs: list[Callable[[], None]] = [check(w) for w in range(pair.block_size)]
-    jobs.append(again)
+    jobs += [again(1), again(most)]
     times: list[list[float]] = [[] for _ in jobs]
     for job in jobs:
         job()  # the first run compiles and allocates
@@ -58,14 +62,20 @@ def measure_costs(pair: Pair) -> Costs | None:
             break
     # The least of a few rounds: what else runs here can only add to a cost, and a policy that
     # was told of such an addition would park for the rest of the session.
-    least = [min(found) for found in times]
+    *verifies, short, long = (min(found) for found in times)
     return Costs(
-        plain=least[0],
-        verify=tuple(least[:-1]),
-        draft=least[-1],
+        plain=verifies[0],
+        verify=tuple(verifies),
+        draft=chain_costs(short, long, most),
         context=ROWS,
         taken_at=time.time(),
     )
+
+
+def chain_costs(short: float, long: float, most: int) -> tuple[float, ...]:
+    """Seconds of drafts of 0..`most` proposals from those of 1 and of `most`."""
+    each = max(0.0, long - short) / max(1, most - 1)
+    return tuple(max(short, long) - each * (most - width) for width in range(most + 1))
 
 
 def new_rows(context: Context) -> list[mx.array]:

@@ -66,8 +66,9 @@ def draft_bytes(
     head_bits: int,
     head_share: float = 1.0,
     split: bool = True,
+    proposals: int | None = None,
 ) -> DraftBytes:
-    """Bytes of a draft of K-1 proposals.
+    """Bytes of a draft of `proposals`, by default all K-1 that a block has room for.
 
     `head_share` is the part of the vocabulary scored at each step; `split` says that the
     half of the correction's first product that reads h runs once, not at every step.
@@ -77,14 +78,14 @@ def draft_bytes(
     attention = hidden * size * 2 * (config.num_attention_heads + config.num_key_value_heads)
     layers = config.num_hidden_layers * (attention + 3 * hidden * inner)
     backbone = layers + config.taps * hidden * hidden
-    steps = config.block_size - 1
+    steps = config.block_size - 1 if proposals is None else proposals
     correction = 0
     if config.enable_hidden_correction:
         half = 2 * hidden * config.hidden_correction_intermediate_size
         down = hidden * config.hidden_correction_intermediate_size
         correction = (half + down) * steps + half * (1 if split else steps)
     else:
-        steps = 1  # without a chain all rows share one reading of the head
+        steps = min(steps, 1)  # without a chain all rows share one reading of the head
     return DraftBytes(
         bytes_of(backbone, draft_bits),
         bytes_of(correction, draft_bits),

@@ -31,7 +31,7 @@ class Verification:
 
 
 def verify(context: Context, draft: Draft, width: int, chooser: Chooser = GREEDY) -> Verification:
-    """Run the target over [anchor, d_1..d_w]; writes w+1 rows to its cache."""
+    """Run the target over [anchor, d_1..d_width]; writes width+1 rows to its cache."""
     target, routes = context.pair.target, context.pair.routes
     anchor = mx.array([context.ids[-1]], dtype=mx.int32)
     ids = mx.concatenate([anchor, draft.ids[:width]])[None]
@@ -55,27 +55,27 @@ def speculate(run: Run) -> Generator[Step, None, Finish | None]:
     """Cycles until the answer ends or the policy parks (returns None). Whole at each yield."""
     context, policy = run.context, run.policy
     limit = context.pair.target.context_limit
+    width = policy.width(limit - context.length - 1)
     draft: Draft | None = None
     cycles = 0
     while True:
         if run.cancelled():
             yield run.closing_step("cancelled")
             return "cancelled"
-        width = policy.width(limit - context.length - 1)
         if width == 0:
             return None
         clock = _Clock(timed=cycles % TIMED_EVERY == TIMED_FIRST)
-        draft = draft or run.propose(context)
+        draft = draft or run.propose(context, width)
         clock.drafted(draft)
         check = verify(context, draft, width, run.chooser)
         # The one moment of the cycle at which the host waits for the device.
         asked = [draft.ids, check.choices, context.head.ranks(check.choices)]
         fetched: list[int] = mx.concatenate(asked).tolist()  # type: ignore[assignment]
         clock.verified()
-        proposals, rest = fetched[: draft.ids.size], fetched[draft.ids.size :]
+        proposals, rest = fetched[:width], fetched[width:]
         choices, ranks = rest[: width + 1], rest[width + 1 :]
 
-        accepted = accept(proposals[:width], choices)
+        accepted = accept(proposals, choices)
         if context.audit_due(1 + accepted):
             fault = audit(context, [context.ids[-1], *proposals[:accepted]], choices, run.chooser)
             if fault is not None:
@@ -86,15 +86,14 @@ def speculate(run: Run) -> Generator[Step, None, Finish | None]:
         position, anchor = context.length, context.ids[-1]
         context.commit(chosen[: cut.kept], 1 + min(cut.kept, accepted), check.taps)
         context.head.judge(ranks[: 1 + accepted])
+        policy.observe_cycle(proposals, chosen)
         cycles += 1
-        draft = None
-        if cut.finish is None and cycles % TIMED_EVERY != TIMED_FIRST:
-            draft = run.propose(context)
+        draft, width = None, policy.width(limit - context.length - 1)
+        if cut.finish is None and width and cycles % TIMED_EVERY != TIMED_FIRST:
+            draft = run.propose(context, width)
             mx.async_eval(draft.ids)  # the device is busy before we talk
         context.head.saw(check.logits[: 1 + accepted])
-        step = run.cycle_step(position, anchor, proposals, width, chosen, cut, clock.seconds())
-        policy.observe(step)
-        yield step
+        yield run.cycle_step(position, anchor, proposals, chosen, cut, clock.seconds())
         if cut.finish is not None:
             return cut.finish
 

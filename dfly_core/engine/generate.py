@@ -27,7 +27,7 @@ def generate(
     ids: Sequence[int],
     options: GenerateOptions,
     cancelled: Callable[[], bool],
-    propose: Callable[[Context], Draft] = propose,
+    propose: Callable[[Context, int], Draft] = propose,
     costs: Costs | None = None,
 ) -> Iterator[Progress | Step]:
     """Answer the prompt `ids`: Progress while it is read, then Step 0, then the steps.

@@ -8,7 +8,6 @@ from collections.abc import Generator
 import mlx.core as mx
 
 from dfly_core.engine.run import Run
-from dfly_core.engine.width import PROBE_SIZE
 from dfly_core.records.step import Finish, Step
 
 
@@ -46,9 +45,9 @@ def decode_plain(
             context.commit([token][: cut.kept], 1, taps, ahead=0 if over else 1)
             total = time.perf_counter() - start
             step = run.plain_step(position, anchor, token, cut, off, total)
-            run.policy.observe(step)
+            run.policy.observe_plain(token)
             if not over and context.drafter and run.policy.wants_probe():
-                probe = run.propose(context).ids[:PROBE_SIZE]
+                probe = run.propose(context, run.policy.probe_size).ids
                 mx.async_eval(probe)
             yield step
             if over:

@@ -42,7 +42,7 @@ class KnownTarget:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Cost of a draft in target steps, rate over the target alone, tokens/s where known."""
+    """Cost of a whole draft in target steps, rate over the target alone, tokens/s where known."""
 
     draft_steps: float
     speedup: float
@@ -58,10 +58,13 @@ def predict(config: DrafterConfig, target: KnownTarget, bits: int) -> Prediction
     size = TargetSize.from_config(target.config)
     alone = size.pass_bytes(target.bits)
 
-    def read(width: int) -> float:
-        whole = bytes_of(size.head, target.bits)
-        share = TYPICAL_SHARE if whole >= SMALLEST_BYTES else 1.0
-        return draft_bytes(config, size, width, target.bits, share).total
+    share = TYPICAL_SHARE if bytes_of(size.head, target.bits) >= SMALLEST_BYTES else 1.0
+
+    def read(bits: int) -> list[float]:
+        widths = range(config.block_size)
+        return [
+            draft_bytes(config, size, bits, target.bits, share, proposals=w).total for w in widths
+        ]
 
     same = target.drafter is not None and _shape(target.drafter) == _shape(config)
     measured = target.costs
@@ -70,16 +73,19 @@ def predict(config: DrafterConfig, target: KnownTarget, bits: int) -> Prediction
     elif not target.by_bytes:
         return None
     elif measured is not None and same:
-        costs = replace(measured, draft=measured.draft * read(bits) / read(target.draft_bits))
+        read_now = zip(measured.draft, read(bits), read(target.draft_bits), strict=True)
+        costs = replace(measured, draft=tuple(s * asked / own for s, asked, own in read_now))
     elif measured is not None:
-        costs = replace(measured, draft=measured.plain * read(bits) / alone)
+        costs = replace(measured, draft=tuple(measured.plain * n / alone for n in read(bits)))
     else:
         second = alone / (target.bandwidth or alone)
-        costs = Costs(second, (second,) * config.block_size, second * read(bits) / alone)
+        drafts = tuple(second * n / alone for n in read(bits))
+        costs = Costs(second, (second,) * config.block_size, drafts)
     products = [TYPICAL_RATE**k for k in range(1, config.block_size)]
     speedup = max(1.0, best_width(products, costs)[1] * costs.plain)
     known = measured is not None or target.bandwidth is not None
-    return Prediction(costs.draft / costs.plain, speedup, speedup / costs.plain if known else None)
+    tps = speedup / costs.plain if known else None
+    return Prediction(costs.draft[-1] / costs.plain, speedup, tps)
 
 
 def rests_on(target: KnownTarget) -> str:

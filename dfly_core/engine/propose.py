@@ -12,13 +12,13 @@ from dfly_core.engine.sampling import GREEDY, Chooser
 
 @dataclass(frozen=True)
 class Draft:
-    """K-1 proposed ids (K-1,) int32, on device, not evaluated."""
+    """Proposed ids (w,) int32, on device, not evaluated."""
 
     ids: mx.array
 
 
-def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
-    """Propose the K-1 tokens after the anchor; the drafter reads pending rows on the way.
+def propose(context: Context, width: int, chooser: Chooser = GREEDY) -> Draft:
+    """Propose the 1 <= `width` < K tokens after the anchor; pending rows are read on the way.
 
     Greedy unless a sampling `chooser` is given: then the proposals are drawn with the noise
     the target's tokens will be drawn with. On the embedded pair that agrees less often (mean
@@ -28,17 +28,16 @@ def propose(context: Context, chooser: Chooser = GREEDY) -> Draft:
     assert drafter is not None
     context.head.prepare()
     config = drafter.config
-    steps = config.block_size - 1
-    block = mx.array([[context.ids[-1]] + [config.mask_token_id] * steps])
+    block = mx.array([[context.ids[-1]] + [config.mask_token_id] * (config.block_size - 1)])
     embedded = target.embed(block)
     # Always all K rows: a shorter block is another input than the one it was trained on.
-    rows = drafter.backbone(embedded, context.draft_cache, context.take_pending())[1:]
+    rows = drafter.backbone(embedded, context.draft_cache, context.take_pending())[1 : 1 + width]
     first = context.length + 1
     if not config.enable_hidden_correction:
         return Draft(context.head.best(rows, chooser, first).astype(mx.int32))
     correction = drafter.hidden_correction
     told, ids = context.pair.told, [block[0, :1]]
-    parts = zip(mx.split(rows, steps), mx.split(correction.prepare(rows), steps), strict=True)
+    parts = zip(mx.split(rows, width), mx.split(correction.prepare(rows), width), strict=True)
     for j, (row, prepared) in enumerate(parts):
         corrected = correction(row, prepared, told(ids[-1]))
         ids.append(context.head.best(corrected, chooser, first + j))

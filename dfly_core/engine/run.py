@@ -27,7 +27,7 @@ class Run:
     policy: WidthPolicy
     pieces: Pieces
     cancelled: Callable[[], bool]
-    propose: Callable[[Context], Draft] = propose
+    propose: Callable[[Context, int], Draft] = propose
     chooser: Chooser = GREEDY
     index: int = field(default=0)
 
@@ -63,7 +63,6 @@ class Run:
         position: int,
         anchor: int,
         proposals: list[int],
-        width: int,
         chosen: list[int],
         cut: Cut,
         seconds: Seconds,
@@ -74,7 +73,7 @@ class Run:
             position=position,
             anchor=self.token(anchor),
             proposals=self.tokens(proposals),
-            width=width,
+            width=len(proposals),
             accepted=len(chosen) - 1,
             chosen=self.tokens(chosen),
             kept=cut.kept,

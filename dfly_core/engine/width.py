@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dfly_core.model.acceptance import PRIOR_RATE, Acceptance
 from dfly_core.records.loaded import Costs
-from dfly_core.records.step import Step
 
 TO_PARK = 0.97  # of the plain rate; a little below, so that noise does not flip it
 PROBE_FIRST, PROBE_LAST = 8, 24  # parked steps between two probes
@@ -17,7 +16,7 @@ PROBE_SIZE = 3  # proposals of a probe; all must be right to try again
 class WidthPolicy:
     """Chooses the width of each cycle; `fixed` None lets it choose, 0 never drafts.
 
-    The best width maximises (1 + s_1 + ... + s_w) / (draft + verify(w+1)). When none beats
+    The best width maximises (1 + s_1 + ... + s_w) / (draft(w) + verify(w+1)). When none beats
     plain decoding it parks: `off` says why. While parked a short draft is made now and then
     and compared with what the target says anyway; when all of it is right, drafting returns.
     `before` is what was seen in the answer before this one.
@@ -38,7 +37,7 @@ class WidthPolicy:
         self._hopeless = fixed == 0 or most == 0
         self._interval = PROBE_FIRST
         self._since_probe = 0
-        self._probe_size, self._right_before = 0, 0.0
+        self._right_before = 0.0
         if fixed is None and costs is not None and most > 0:
             self._reconsider()
             # What parks an answer before it began was another text: this one is tried soon.
@@ -54,17 +53,17 @@ class WidthPolicy:
             wanted = best_width(self.acceptance.products(), self._costs)[0]
         return max(0, min(wanted, self._most, room))
 
-    def observe(self, step: Step) -> None:
-        """Learn from a finished step, cycle or plain."""
-        chosen = [token.id for token in step.chosen]
-        if step.is_cycle:
-            self.acceptance.propose([token.id for token in step.proposals])
-            self.acceptance.emit(chosen)
-            if self._fixed is None and self._costs is not None:
-                self._reconsider()
-            return
-        probing = self.acceptance.undecided
+    def observe_cycle(self, proposals: Sequence[int], chosen: Sequence[int]) -> None:
+        """Learn from a cycle: what was proposed, and what the target stands for."""
+        self.acceptance.propose(proposals)
         self.acceptance.emit(chosen)
+        if self._fixed is None and self._costs is not None:
+            self._reconsider()
+
+    def observe_plain(self, token: int) -> None:
+        """Learn from a plain step: the target chose this token."""
+        probing = self.acceptance.undecided
+        self.acceptance.emit([token])
         self._since_probe += 1
         if probing and not self.acceptance.undecided:
             self._judge_probe()
@@ -82,16 +81,20 @@ class WidthPolicy:
             and self._since_probe >= self._interval
         )
 
+    @property
+    def probe_size(self) -> int:
+        """Proposals of a probe."""
+        return min(PROBE_SIZE, self._most)
+
     def probe(self, proposals: Sequence[int]) -> None:
         """A short draft was made for the tokens that come next."""
         self._since_probe = 0
         self.acceptance.propose(proposals)
-        self._probe_size = min(len(proposals), self._most)
         self._right_before = self.acceptance.seen[0]
 
     def _judge_probe(self) -> None:
         gained = self.acceptance.seen[0] - self._right_before
-        if gained > self._probe_size - 0.5:
+        if gained > self.probe_size - 0.5:
             self.acceptance = Acceptance(self._most)
             self.off, self._interval = None, PROBE_FIRST
         else:
@@ -103,14 +106,14 @@ class WidthPolicy:
         width, rate = best_width([1.0] * self._most, self._costs)
         if rate < plain:
             self._hopeless = True
-            share = (self._costs.draft + self._costs.verify[width]) / self._costs.plain
+            share = self._costs.cycle(width) / self._costs.plain
             self.off = (
                 f"a cycle costs {share:.1f} target steps here and gives at most {width + 1} tokens"
             )
             return
         width, rate = best_width(self.acceptance.products(), self._costs)
         if rate < TO_PARK * plain:
-            seconds = self._costs.draft + self._costs.verify[width]
+            seconds = self._costs.cycle(width)
             cost, tokens = seconds * plain, rate * seconds
             right, reached = self.acceptance.seen
             # Before a proposal was judged there is nothing to blame but the costs.
@@ -131,7 +134,7 @@ def best_width(products: Sequence[float], costs: Costs) -> tuple[int, float]:
     best, best_rate, tokens = 1, 0.0, 1.0
     for width, chance in enumerate(products[: len(costs.verify) - 1], start=1):
         tokens += chance
-        rate = tokens / (costs.draft + costs.verify[width])
+        rate = tokens / costs.cycle(width)
         if rate > best_rate:
             best, best_rate = width, rate
     return best, best_rate

@@ -82,6 +82,6 @@ class Findings:
     whole: tuple[WholeFinding, ...]
     keys: tuple[int, ...]
     one_row_seconds: float
-    draft_seconds: float | None
+    draft_seconds: tuple[float, ...]
     steady: bool
     seconds: float

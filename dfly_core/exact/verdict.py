@@ -104,13 +104,15 @@ def _exact_width(findings: Findings) -> int:
     return width
 
 
-def _share_kept(exact: tuple[float, ...], native: tuple[float, ...], draft: float | None) -> float:
+def _share_kept(
+    exact: tuple[float, ...], native: tuple[float, ...], draft: tuple[float, ...]
+) -> float:
     """Throughput of exact over native at their best widths, if 3 of 4 proposals are right."""
     products = [TYPICAL_RATE**k for k in range(1, len(native))]
     plain = native[0]
 
     def rate(verify: tuple[float, ...]) -> float:
-        costs = Costs(plain=plain, verify=verify, draft=draft or 0.0)
+        costs = Costs(plain=plain, verify=verify, draft=draft or (0.0,) * len(verify))
         return max(1 / plain, best_width(products, costs)[1])
 
     return min(1.0, rate(exact) / rate(native)) if plain > 0 else 1.0
@@ -214,9 +216,9 @@ def _checked(findings: Findings, layers: int) -> tuple[str, ...]:
     )
 
 
-def _draft_cost(pair: Pair) -> float:
+def _draft_cost(pair: Pair) -> tuple[float, ...]:
     costs = measure_costs(pair)
-    return costs.draft if costs else 0.0
+    return costs.draft if costs else ()
 
 
 def _path(folder: Path, machine: str, model: str, rows: int) -> Path:

@@ -30,18 +30,23 @@ class PairInfo:
 
 @dataclass(frozen=True)
 class Costs:
-    """Measured seconds on this machine: one plain step, one draft, one verification.
+    """Measured seconds on this machine: one plain step, a draft, a verification.
 
-    `verify[w]` is the time of a verification of w proposals (w+1 rows), for w = 0..K-1.
+    `verify[w]` is the time of a verification of w proposals (w+1 rows), `draft[w]` that of a
+    draft of w, for w = 0..K-1; `draft[0]` is what a draft takes before its first proposal.
     `context` is the number of tokens they were measured after, `taken_at` when (seconds since
     1970); None where that is not known.
     """
 
     plain: float
     verify: tuple[float, ...]
-    draft: float
+    draft: tuple[float, ...]
     context: int | None = None
     taken_at: float | None = None
+
+    def cycle(self, width: int) -> float:
+        """Seconds of a cycle that drafts and verifies `width` proposals."""
+        return self.draft[width] + self.verify[width]
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,10 @@ class Verdict:
 
     `routes` maps a shape of work ("linear 4096x4096 q4/64", "attention keys<1024") to the
     route chosen for it. `exact_width` is the widest block of proposals whose verification was
-    seen bit-equal to single rows: 0 means none. Costs are seconds by number of verified rows,
-    index 0 for one row; `cost_context` and `costs_at` as in `Costs`. `taken` is the mode in
-    force (auto has chosen), `width` the widest block of proposals it allows.
+    seen bit-equal to single rows: 0 means none. Costs are seconds by number of proposals, index
+    0 for none: of a verification (of one row more), and of a draft (empty without a drafter);
+    `cost_context` and `costs_at` as in `Costs`. `taken` is the mode in force (auto has chosen),
+    `width` the widest block of proposals it allows.
     """
 
     machine: str
@@ -63,7 +69,7 @@ class Verdict:
     exact_width: int
     cost_exact: tuple[float, ...]
     cost_native: tuple[float, ...]
-    cost_draft: float | None
+    cost_draft: tuple[float, ...]
     checked: tuple[str, ...]
     words: str
     taken: Literal["exact", "fast"] = "exact"

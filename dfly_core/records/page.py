@@ -87,9 +87,9 @@ def _costs(page: Mapping[str, Any]) -> Iterator[str]:
     yield "  width   " + "".join(f"{width:>9}" for width in widths)
     for name, seconds in costs.items():
         yield f"  {name:<8}" + "".join(f"{1000 * value:>9.2f}" for value in seconds)
-    draft = page["verdict"]["cost_draft"]
-    if draft:
-        yield f"  one draft {1000 * draft:.2f}"
+    drafts = page["verdict"]["cost_draft"]
+    if drafts:
+        yield "  draft   " + " " * 9 + "".join(f"{1000 * value:>9.2f}" for value in drafts[1:])
 
 
 def _expected(page: Mapping[str, Any]) -> Iterator[str]:

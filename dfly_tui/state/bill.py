@@ -120,10 +120,10 @@ def bill(
         return BreakEven(needs * _verify_share(stats, width, verdict), needs, now)
     # Loading timed both, with nothing else going on; cycles of now beside a plain step of then
     # would show the app's own work as a cost of drafting.
-    if verdict is None or verdict.cost_draft is None or width >= len(costs):
+    if verdict is None or width >= min(len(costs), len(verdict.cost_draft)):
         return None
     verify = costs[width] / plain.seconds
-    return BreakEven(verify, verify + verdict.cost_draft / plain.seconds, now)
+    return BreakEven(verify, verify + verdict.cost_draft[width] / plain.seconds, now)
 
 
 def _verify_share(stats: Stats, width: int, verdict: Verdict | None) -> float:
@@ -131,6 +131,6 @@ def _verify_share(stats: Stats, width: int, verdict: Verdict | None) -> float:
     verify = stats.timed_verify_seconds
     rest = stats.timed_draft_seconds + stats.timed_commit_seconds
     costs = verify_costs(verdict)
-    if not verify and verdict is not None and width < len(costs):
-        verify, rest = costs[width], verdict.cost_draft or 0.0
+    if not verify and verdict is not None and width < min(len(costs), len(verdict.cost_draft)):
+        verify, rest = costs[width], verdict.cost_draft[width]
     return verify / (verify + rest) if verify else 1.0

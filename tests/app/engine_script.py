@@ -207,7 +207,7 @@ class Script:
         )  # fmt: skip
         verdict = Verdict(
             "scripted machine", "embedded", body.verify, "native", (), 7,
-            (0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017), (), 0.004,
+            (0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017), (), (0.004,) * 8,
             ("widths 2..8",), "every width was seen equal to single rows",
             cost_context=48, costs_at=time.time(),
         )  # fmt: skip

@@ -20,7 +20,7 @@ PAIR = PairInfo(
     "t", "d", False, 8, (1,), 2048, 100, 6, "f32", None, None, 8_000_000, 3_000_000, 6144
 )  # fmt: skip
 VERDICT = Verdict(
-    "m", "t", "exact", "native", (), 7, tuple(0.01 + w / 1000 for w in range(8)), (), 0.004,
+    "m", "t", "exact", "native", (), 7, tuple(0.01 + w / 1000 for w in range(8)), (), (0.004,) * 8,
     (), "exact", cost_context=48, costs_at=0.0,
 )  # fmt: skip
 A = Token(1, "a")

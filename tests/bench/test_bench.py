@@ -281,7 +281,7 @@ def test_components_name_every_part_and_the_ideal(job: Bench) -> None:
 
 def test_a_trial_knows_nothing_of_what_was_answered_before() -> None:
     pair = make_pair(3, max_position_embeddings=600)
-    costs = Costs(plain=1.0, verify=(1.0, 1.1, 1.2, 1.3, 1.35, 1.4), draft=0.8)
+    costs = Costs(plain=1.0, verify=(1.0, 1.1, 1.2, 1.3, 1.35, 1.4), draft=(0.8,) * 6)
     runs = [run_trial(pair, [5, 6, 7], 100, True, costs, lambda: False).trial for _ in range(3)]
     assert len({(run.cycles, run.plain_steps) for run in runs}) == 1
     assert runs[0].cycles > 0

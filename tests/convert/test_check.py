@@ -21,7 +21,7 @@ from dfly_core.records.loaded import Costs
 from tests.convert.small import CONFIG, SAMPLES, make_folder, never, report, run, snapshot
 from tests.convert.test_samples import BAD, GOOD
 
-COSTS = Costs(plain=0.01, verify=(0.01, 0.011, 0.012, 0.013), draft=0.004)
+COSTS = Costs(plain=0.01, verify=(0.01, 0.011, 0.012, 0.013), draft=(0.004,) * 4)
 TARGET: dict[str, Any] = {
     "hidden_size": 64, "num_hidden_layers": 8, "vocab_size": 96, "intermediate_size": 128,
     "num_attention_heads": 4,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import accept
-from dfly_core.engine.propose import propose
+from dfly_core.engine.propose import Draft, propose
+from dfly_core.engine.sampling import Chooser
 from dfly_core.model.drafter import Drafter
 from dfly_core.model.pair import Pair
 from dfly_core.records.commands import GenerateOptions
@@ -207,7 +209,43 @@ def test_proposals_do_not_depend_on_how_the_context_was_read(pair: Pair, truth: 
     for _ in answer(cold, ids[:-1], GenerateOptions(max_tokens=0)).steps:
         pass
     cold.ids = list(ids)
-    assert propose(walked).ids.tolist() == propose(cold).ids.tolist()
+    assert propose(walked, 4).ids.tolist() == propose(cold, 4).ids.tolist()
+
+
+@pytest.mark.parametrize("chained", [True, False], ids=["chain", "no chain"])
+def test_a_narrow_draft_is_the_start_of_the_whole_one(pair: Pair, chained: bool) -> None:
+    drafter = pair.drafter
+    assert drafter is not None
+    config = replace(drafter.config, enable_hidden_correction=chained)
+    context, drafts = Context(pair), list[mx.array]()
+    noisy = Chooser(pair.info.vocab_size, temperature=1.0, seed=5)  # or all proposals are equal
+    for _ in answer(context, PROMPT, GenerateOptions(max_tokens=9)).steps:
+        pass
+    context.ids.append(3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drafter, "config", config)
+        for width in range(1, BLOCK):
+            drafts.append(propose(context, width, noisy).ids)
+            context.settle()
+    assert [ids.size for ids in drafts] == [*range(1, BLOCK)]
+    assert len(set(drafts[-1].tolist())) > 2  # type: ignore[arg-type]
+    assert all(mx.array_equal(ids, drafts[-1][: ids.size]) for ids in drafts)
+
+
+@pytest.mark.parametrize("width", [1, 3, None])
+def test_only_what_is_verified_is_drafted(pair: Pair, truth: list[int], width: int | None) -> None:
+    asked: list[int] = []
+    scripted = half(truth, len(PROMPT))
+
+    def spy(context: Context, width: int) -> Draft:
+        asked.append(width)
+        return scripted(context, width)
+
+    options = GenerateOptions(max_tokens=30, width=width)
+    found = answer(Context(pair), PROMPT, options, spy)
+    cycles = [step for step in found.steps if step.is_cycle]
+    assert [step.width for step in cycles] == asked
+    assert all(len(step.proposals) == step.width for step in cycles)
 
 
 @given(st.lists(st.integers(0, 3), max_size=7), st.lists(st.integers(0, 3), min_size=8, max_size=8))

@@ -12,7 +12,7 @@ from dfly_core.model.config import DEFAULT_TARGET_SIZES
 from dfly_core.records.loaded import Costs
 from tests.engine.test_cost import DRAFTER, TARGET
 
-COSTS = Costs(plain=0.040, verify=(0.040, *[0.050] * 7), draft=0.030)
+COSTS = Costs(plain=0.040, verify=(0.040, *[0.050] * 7), draft=(0.030,) * 8)
 EIGHT_B = KnownTarget("8B", DEFAULT_TARGET_SIZES, by_bytes=True)
 LOADED = replace(EIGHT_B, costs=COSTS, drafter=DRAFTER, draft_bits=8)
 # 1 + 0.75 + ... + 0.75^7: tokens of a full block if three of four proposals are right.
@@ -66,7 +66,7 @@ def test_where_time_does_not_follow_bytes_only_what_was_measured_is_told() -> No
 
 
 def test_a_drafter_that_cannot_pay_is_predicted_to_be_parked() -> None:
-    steep = replace(LOADED, costs=Costs(1.0, tuple(1.0 + w for w in range(8)), 4.0))
+    steep = replace(LOADED, costs=Costs(1.0, tuple(1.0 + w for w in range(8)), (4.0,) * 8))
     found = predict(DRAFTER, steep, 8)
     assert found is not None
     assert found.speedup == 1.0

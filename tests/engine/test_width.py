@@ -10,20 +10,21 @@ from dataclasses import replace
 
 import pytest
 
+from dfly_core.engine.calibrate import chain_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.width import PROBE_LAST, WidthPolicy, best_width
 from dfly_core.model.acceptance import Acceptance
 from dfly_core.model.pair import Pair
 from dfly_core.records.commands import GenerateOptions
 from dfly_core.records.loaded import Costs, Verdict
-from dfly_core.records.step import Seconds, Step, Token
+from dfly_core.records.step import Step
 from tests.tiny import BLOCK, Answer, alone, answer, half, make_pair, oracle, scripted, wrong
 
 PROMPT = [5, 17, 3, 88]
 COUNT = 300
 # One row, then 2..6 rows: roughly a 4-bit 8B target on a laptop, in units of one target step.
-CHEAP = Costs(plain=1.0, verify=(1.0, 1.15, 1.3, 1.5, 1.7, 2.0), draft=0.5)
-STEEP = Costs(plain=1.0, verify=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), draft=1.0)
+CHEAP = Costs(plain=1.0, verify=(1.0, 1.15, 1.3, 1.5, 1.7, 2.0), draft=(0.5,) * 6)
+STEEP = Costs(plain=1.0, verify=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), draft=(1.0,) * 6)
 PROBE_COST = 0.5  # at most a whole draft
 
 
@@ -47,7 +48,7 @@ def spent(found: Answer, costs: Costs) -> float:
     """Time of the decoding steps by the cost table, probes at a whole draft each."""
     total = 0.0
     for step in found.steps[1:]:
-        total += costs.draft + costs.verify[step.width] if step.is_cycle else costs.plain
+        total += costs.cycle(step.width) if step.is_cycle else costs.plain
     return total + _probes(found.steps) * PROBE_COST
 
 
@@ -101,13 +102,13 @@ def test_a_middling_drafter_costs_at_most_a_few_percent(pair: Pair, truth: list[
 def test_where_no_acceptance_could_pay_nothing_is_ever_drafted(
     pair: Pair, truth: list[int]
 ) -> None:
-    hopeless = Costs(plain=1.0, verify=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), draft=1.5)
+    hopeless = Costs(plain=1.0, verify=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), draft=(1.5,) * 6)
     drafted = 0
 
-    def spy(context: Context) -> object:
+    def spy(context: Context, width: int) -> object:
         nonlocal drafted
         drafted += 1
-        return oracle(truth, len(PROMPT))(context)
+        return oracle(truth, len(PROMPT))(context, width)
 
     found = answer(Context(pair), PROMPT, OPTIONS, spy, costs=hopeless)  # type: ignore[arg-type]
     assert found.ids == truth[:COUNT]
@@ -116,15 +117,15 @@ def test_where_no_acceptance_could_pay_nothing_is_ever_drafted(
 
 
 def test_the_reason_to_park_says_what_was_known() -> None:
-    costs = Costs(plain=1.0, verify=(1.0, 1.8, 2.5, 3.2), draft=0.5)
+    costs = Costs(plain=1.0, verify=(1.0, 1.8, 2.5, 3.2), draft=(0.5,) * 4)
     at_once = WidthPolicy(3, costs=costs).off
     assert at_once == (
         "not expected to pay: a cycle costs 3.7 target steps, as measured at loading, and gives "
         "about 3.4 tokens if 90% of proposals are right, and none was tried yet"
     )
-    tried = WidthPolicy(3, costs=Costs(plain=1.0, verify=(1.0, 1.5, 1.8, 2.1), draft=0.5))
+    tried = WidthPolicy(3, costs=Costs(plain=1.0, verify=(1.0, 1.5, 1.8, 2.1), draft=(0.5,) * 4))
     assert tried.off is None
-    tried.observe(cycle([1, 2, 3], 3, [1, 7]))
+    tried.observe_cycle([1, 2, 3], [1, 7])
     assert tried.off == (
         "not expected to pay: a cycle costs 2.3 target steps, as measured at loading, and gives "
         "about 2.2 tokens with 50% of proposals right lately"
@@ -135,15 +136,31 @@ def test_probes_come_at_growing_intervals(pair: Pair, truth: list[int]) -> None:
     drafted: list[int] = []
     bad = wrong(truth, len(PROMPT))
 
-    def spy(context: Context) -> object:
+    def spy(context: Context, width: int) -> object:
         drafted.append(context.length)
-        return bad(context)
+        return bad(context, width)
 
     answer(Context(pair), PROMPT, OPTIONS, spy, costs=CHEAP)  # type: ignore[arg-type]
     gaps = [b - a for a, b in itertools.pairwise(drafted)]
     assert max(gaps) <= PROBE_LAST + 2
     assert sorted(gaps[-8:]) == gaps[-8:]
     assert len(drafted) < 20
+
+
+def test_a_chain_that_costs_much_makes_the_width_smaller() -> None:
+    chances = [0.8**k for k in range(1, 6)]
+    dear = replace(CHEAP, draft=tuple(0.1 + 0.3 * width for width in range(6)))
+    assert dear.cycle(2) == pytest.approx(0.7 + 1.3)
+    assert best_width(chances, CHEAP)[0] == 4
+    width, rate = best_width(chances, dear)
+    assert width == 2
+    assert rate == pytest.approx((1 + 0.8 + 0.64) / dear.cycle(2))
+
+
+def test_the_cost_of_a_draft_grows_with_its_proposals_from_two_measured() -> None:
+    assert chain_costs(0.5, 0.8, 4) == pytest.approx((0.4, 0.5, 0.6, 0.7, 0.8))
+    assert chain_costs(0.9, 0.8, 4) == pytest.approx((0.9,) * 5)  # noise
+    assert chain_costs(0.5, 0.5, 1) == pytest.approx((0.5, 0.5))
 
 
 def test_the_best_width_weighs_chance_against_cost() -> None:
@@ -175,30 +192,13 @@ def test_proposals_beyond_the_width_are_judged_by_what_comes_next() -> None:
     assert two >= three >= four
 
 
-def cycle(proposals: list[int], width: int, chosen: list[int]) -> Step:
-    return Step(
-        index=1,
-        position=9,
-        anchor=Token(0, ""),
-        proposals=tuple(Token(i, "") for i in proposals),
-        width=width,
-        accepted=len(chosen) - 1,
-        chosen=tuple(Token(i, "") for i in chosen),
-        kept=len(chosen),
-        texts=("",) * len(chosen),
-        finish=None,
-        off=None,
-        seconds=Seconds(1.0),
-    )
-
-
 def test_proposals_left_open_by_the_last_cycle_are_no_probe() -> None:
-    policy = WidthPolicy(3, costs=Costs(1.0, (1.0, 1.1, 2.5, 3.9), 0.55))
+    policy = WidthPolicy(3, costs=Costs(1.0, (1.0, 1.1, 2.5, 3.9), (0.55,) * 4))
     for _ in range(40):
-        policy.observe(cycle([1, 2, 3], 1, [7]))
-    policy.observe(cycle([1, 2, 3], 1, [1, 2]))
+        policy.observe_cycle([1, 2, 3], [7])
+    policy.observe_cycle([1, 2, 3], [1, 2])
     assert policy.off  # parked, though all that was verified was right, and the third is open
-    policy.observe(cycle([], 0, [9]))
+    policy.observe_plain(9)
     assert policy.off
 
 
@@ -206,7 +206,7 @@ def test_proposals_left_open_by_the_last_cycle_are_no_probe() -> None:
 def test_a_verdict_narrower_than_the_drafts_is_kept_to(
     pair: Pair, truth: list[int], monkeypatch: pytest.MonkeyPatch, fixed: int | None
 ) -> None:
-    verdict = Verdict("m", "m", "exact", "native", (), 2, (), (), None, (), "", width=2)
+    verdict = Verdict("m", "m", "exact", "native", (), 2, (), (), (), (), "", width=2)
     monkeypatch.setattr(pair, "verdict", verdict)
     chosen = oracle(truth, len(PROMPT))
     options = replace(OPTIONS, width=fixed)
@@ -216,18 +216,19 @@ def test_a_verdict_narrower_than_the_drafts_is_kept_to(
 
 
 def test_a_probe_longer_than_the_widest_block_can_end_a_park() -> None:
-    policy = WidthPolicy(2, costs=Costs(1.0, (1.0, 1.1, 1.2), 0.5))
+    policy = WidthPolicy(2, costs=Costs(1.0, (1.0, 1.1, 1.2), (0.5,) * 3))
     for _ in range(40):
-        policy.observe(cycle([1, 2, 3], 2, [7]))
+        policy.observe_cycle([1, 2], [7])
     assert policy.off
-    policy.probe([1, 2, 3])
+    assert policy.probe_size == 2
+    policy.probe([1, 2])
     for token in (1, 2):
-        policy.observe(cycle([], 0, [token]))
+        policy.observe_plain(token)
     assert policy.off is None
 
 
 # A full block pays here, but only if nearly everything in it is right.
-TIGHT = Costs(plain=1.0, verify=(1.0, 1.7, 2.4, 3.1, 3.8, 4.5), draft=1.0)
+TIGHT = Costs(plain=1.0, verify=(1.0, 1.7, 2.4, 3.1, 3.8, 4.5), draft=(1.0,) * 6)
 
 
 def test_the_next_answer_starts_from_what_the_last_one_saw(pair: Pair, truth: list[int]) -> None:

@@ -41,7 +41,7 @@ def findings(exact_cost: float = 1.0, exact_rows: int = 4) -> Findings:
         ),
         keys=(8,),
         one_row_seconds=1.0,
-        draft_seconds=0.2,
+        draft_seconds=(0.2,) * 8,
         steady=True,
         seconds=0.1,
     )

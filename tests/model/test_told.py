@@ -66,7 +66,7 @@ def test_a_draft_is_the_same_with_a_table_and_without(monkeypatch: pytest.Monkey
         ids = [5, 6, 7, 8, 9]
         _, taps = pair.target.forward(mx.array([ids]), context.target_cache)
         context.commit([*ids, 11], len(ids), taps)
-        drafts.append(propose(context).ids.tolist())
+        drafts.append(propose(context, pair.block_size - 1).ids.tolist())
         assert pair.told.looked_up is (share > 0)
     assert drafts[0] == drafts[1]
     assert len(set(drafts[0])) > 1  # type: ignore[arg-type]

@@ -109,7 +109,7 @@ def reading(share: int) -> Callable[[Context], Draft]:
                 head.judge([0] * 31 + [size - 1])
             assert head.coverage.size() == size
         context.head = head
-        return propose(context)
+        return propose(context, context.pair.block_size - 1)
 
     return draft
 

@@ -75,14 +75,14 @@ def build(hidden: int, vocabulary: int) -> Pair:
     return Pair(target, drafter, TinyTokenizer(), frozenset(), info, Path(), Path())
 
 
-Propose = Callable[[Context], Draft]
+Propose = Callable[[Context, int], Draft]
 
 
 def paid(script: Propose) -> Propose:
     """`script`'s proposals at the price of the real draft."""
 
-    def both(context: Context) -> Draft:
-        return Draft(mx.minimum(propose(context).ids, 0) + script(context).ids)
+    def both(context: Context, width: int) -> Draft:
+        return Draft(mx.minimum(propose(context, width).ids, 0) + script(context, width).ids)
 
     return both
 
