@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import mlx.core as mx
 
 from dfly_core.bench.trials import Run
-from dfly_core.engine.calibrate import new_rows
+from dfly_core.engine.calibrate import chain_costs, new_rows
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import verify
 from dfly_core.engine.prefill import prefill
@@ -31,7 +32,7 @@ Part = Callable[[], Any]
 
 
 class Parts:
-    """Times the parts of a cycle after a prompt."""
+    """Times the parts of a cycle after a prompt; `draft` is of K-1 proposals, `draft 1` of one."""
 
     def __init__(self, pair: Pair, prompt: Sequence[int]) -> None:
         assert pair.drafter is not None
@@ -71,28 +72,30 @@ def measure_components(pair: Pair, prompt: Sequence[int], runs: Sequence[Run]) -
     for run in runs:
         for step in run.steps:
             stats = stats.add(step)
+    most = pair.block_size - 1
     out: dict[str, Any] = {
         "context_rows": parts.context.length,
         "seconds": {name: medians[name] for name in medians if not name.startswith("verify ")},
         "verify_seconds_by_width": [medians[f"verify {w}"] for w in range(pair.widest + 1)],
         "note": NOTE,
     }
-    return out | rates(stats, medians, pair.widest)
+    return out | rates(stats, medians, most)
 
 
-def rates(stats: Stats, parts: dict[str, float], widest: int) -> dict[str, Any]:
-    """Achieved: what the steps gave. Ideal: the same tokens a cycle in the time of its parts."""
+def rates(stats: Stats, parts: dict[str, float], most: int) -> dict[str, Any]:
+    """Achieved: what the steps gave. Ideal: the same tokens a cycle in the time of its parts.
+
+    `most` is K-1, the number of proposals of the part `draft`.
+    """
     mean, cycles = stats.mean_accepted_length, stats.cycles
     if not cycles or mean is None:
         return {"mean_width": None, "cycle_seconds": None, "host_seconds": None,
                 "ideal_tps": None, "achieved_tps": stats.tokens_per_second}  # fmt: skip
     width = stats.verified / cycles
-    low = min(widest, int(width))
-    high = min(widest, low + 1)
-    verified = parts[f"verify {low}"] + (width - low) * (
-        parts[f"verify {high}"] - parts[f"verify {low}"]
-    )
-    device = parts["draft"] + verified
+    drafts = chain_costs(parts["draft 1"], parts["draft"], most)
+    low = int(width)
+    costs = [drafts[w] + parts[f"verify {w}"] for w in (low, math.ceil(width))]
+    device = costs[0] + (width - low) * (costs[1] - costs[0])
     plain = stats.plain_steps * parts["verify 0"]
     taken = cycles * device + plain
     return {
@@ -115,12 +118,16 @@ def _draft_parts(context: Context) -> dict[str, Part]:
     taps, first = new_rows(context), mx.array([context.ids[-1]])
     mx.eval(embedded, split, taps, first)
 
-    def draft() -> mx.array:
-        context.hold(taps)
-        return propose(context, steps).ids
+    def draft(width: int) -> Part:
+        def part() -> mx.array:
+            context.hold(taps)
+            return propose(context, width).ids
+
+        return part
 
     parts: dict[str, Part] = {
-        "draft": draft,
+        "draft": draft(steps),
+        "draft 1": draft(1),
         "backbone": lambda: drafter.backbone(embedded, context.draft_cache, taps),
         # One reading of the head a step, as the chain does, without the chain.
         "head": lambda: [context.head.best(row) for row in split],

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dfly_core.bench import run as module
+from dfly_core.bench.components import rates
 from dfly_core.bench.diagnose import diagnose, first_difference
 from dfly_core.bench.run import benchmark
 from dfly_core.bench.trials import run_trial
@@ -19,6 +20,7 @@ from dfly_core.records.commands import Bench
 from dfly_core.records.errors import Refused, TooLong, Unavailable, Usage
 from dfly_core.records.events import Benchmarked, Progress, Rowed
 from dfly_core.records.loaded import Costs
+from dfly_core.records.stats import Stats
 from tests.exact.hostile import near_tie_pair, spoil_linear
 from tests.tiny import alone, make_pair
 
@@ -271,12 +273,22 @@ def test_what_can_not_be_benchmarked_is_refused(job: Bench) -> None:
 def test_components_name_every_part_and_the_ideal(job: Bench) -> None:
     bench(replace(job, components=True), make_pair())
     parts = report_of(job)["components"]
-    assert parts["seconds"].keys() == {"draft", "backbone", "head", "correction"}
+    assert parts["seconds"].keys() == {"draft", "draft 1", "backbone", "head", "correction"}
     assert len(parts["verify_seconds_by_width"]) == 6
     assert all(seconds > 0 for seconds in parts["seconds"].values())
     assert parts["cycle_seconds"] > 0
     assert parts["ideal_tps"] > 0
     assert parts["achieved_tps"] > 0
+
+
+def test_the_ideal_is_of_cycles_as_wide_as_those_that_ran() -> None:
+    parts = {"draft": 0.7, "draft 1": 0.1} | {f"verify {w}": 1.0 + 0.1 * w for w in range(8)}
+    # Two cycles of widths 2 and 3: at 2.5 a draft takes 0.25, a verification 1.25.
+    stats = Stats(cycles=2, cycle_tokens=6, verified=5, decode_tokens=6, decode_seconds=4.0)
+    found = rates(stats, parts, 7)
+    assert found["mean_width"] == 2.5
+    assert found["ideal_tps"] == pytest.approx(6 / (2 * 1.5))
+    assert found["host_seconds"] == pytest.approx(0.5)
 
 
 def test_a_trial_knows_nothing_of_what_was_answered_before() -> None:
