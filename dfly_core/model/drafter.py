@@ -15,6 +15,7 @@ from mlx_lm.models.cache import KVCache
 from mlx_lm.models.rope_utils import initialize_rope
 
 from dfly_core.model.config import DrafterConfig
+from dfly_core.model.opened import Rotation
 
 
 class Attention(nn.Module):
@@ -31,20 +32,21 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(self.heads * size, hidden, bias=False)
         self.q_norm = nn.RMSNorm(size, eps=config.rms_norm_eps)
         self.k_norm = nn.RMSNorm(size, eps=config.rms_norm_eps)
-        self.rope = initialize_rope(
+        rope = initialize_rope(
             size,
             base=config.rope_theta,
             traditional=False,
             scaling_config=dict(config.rope_scaling) if config.rope_scaling else None,
             max_position_embeddings=config.max_position_embeddings,
         )
+        self.turn = Rotation(rope)
 
     def keys_values(self, rows: mx.array, position: int) -> tuple[mx.array, mx.array]:
         """K and V of rows (S, D) whose first has `position`: (1, kv_heads, S, head_dim) each."""
         count = rows.shape[0]
         keys = self.k_norm(self.k_proj(rows).reshape(1, count, self.kv_heads, -1))
         values = self.v_proj(rows).reshape(1, count, self.kv_heads, -1)
-        keys = self.rope(keys.transpose(0, 2, 1, 3), offset=position)
+        keys = self.turn(keys.transpose(0, 2, 1, 3), position)
         return keys, values.transpose(0, 2, 1, 3)
 
     def __call__(self, block: mx.array, cache: KVCache, fresh: mx.array | None) -> mx.array:
@@ -57,7 +59,7 @@ class Attention(nn.Module):
         keys, values = cache.update_and_fetch(*self.keys_values(rows, cache.offset))
         cache.trim(count)
         queries = self.q_norm(self.q_proj(block).reshape(1, count, self.heads, -1))
-        queries = self.rope(queries.transpose(0, 2, 1, 3), offset=cache.offset)
+        queries = self.turn(queries.transpose(0, 2, 1, 3), cache.offset)
         out = mx.fast.scaled_dot_product_attention(queries, keys, values, scale=self.scale)
         return self.o_proj(out.transpose(0, 2, 1, 3).reshape(count, -1))
 

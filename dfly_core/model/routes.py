@@ -17,6 +17,7 @@ import mlx.nn as nn
 from mlx_lm.models.activations import swiglu
 from mlx_lm.models.cache import KVCache
 
+from dfly_core.model import opened
 from dfly_core.model.layout import on_cpu
 
 LinearRoute = Literal["native", "chunk", "tile", "rows"]
@@ -123,48 +124,13 @@ def split_attend(
 ) -> mx.array:
     """Attention in runs of rows [a, b), each over the keys up to its own last row."""
     if len(runs) > 1 and on_cpu():
-        return _split_opened(queries, keys, values, scale, runs)
+        return opened.attend(queries, keys, values, scale, runs)
     before = keys.shape[2] - queries.shape[2]
     out = [
         attend(queries[:, :, a:b], keys[:, :, : before + b], values[:, :, : before + b], scale)
         for a, b in runs
     ]
     return out[0] if len(out) == 1 else mx.concatenate(out, axis=2)
-
-
-def _split_opened(
-    queries: mx.array,
-    keys: mx.array,
-    values: mx.array,
-    scale: float,
-    runs: list[tuple[int, int]],
-) -> mx.array:
-    """`split_attend` by the operations that MLX's attention is made of on the CPU.
-
-    The same products on the same shapes, so the same bits; what the runs share is done once,
-    where a call for each run takes up to twice the operations.
-    """
-    (_, heads, count, size), groups = queries.shape, keys.shape[1]
-    before = keys.shape[2] - count
-    scaled = (queries * mx.array(scale, queries.dtype)).reshape(1, groups, -1, count, size)
-    columns, values = keys[:, :, None].swapaxes(-1, -2), values[:, :, None]
-    seen = mx.arange(before, before + count)[:, None] >= mx.arange(before + count)
-    hidden, out = mx.array(mx.finfo(queries.dtype).min, queries.dtype), []
-    for a, b in runs:
-        scores = scaled[..., a:b, :] @ columns[..., : before + b]
-        if b - a > 1:
-            scores = mx.where(seen[a:b, : before + b], scores, hidden)
-        out.append(mx.softmax(scores, axis=-1, precise=True) @ values[..., : before + b, :])
-    return mx.concatenate(out, axis=-2).reshape(1, heads, count, size)
-
-
-def rotate(
-    rope: nn.Module, queries: mx.array, keys: mx.array, position: int
-) -> tuple[mx.array, mx.array]:
-    """Queries (1, H, M, d) and keys (1, h, M, d) turned in one call, each as it would be alone."""
-    both = rope(mx.concatenate([queries, keys], axis=1), offset=position)
-    turned, rest = mx.split(both, [queries.shape[1]], axis=1)
-    return turned, rest
 
 
 @dataclass(frozen=True)
@@ -184,6 +150,7 @@ class Routes:
     straight: frozenset[int] = frozenset()
     other: Mapping[int, Routes] = field(default_factory=dict)
     _shapes: dict[int, str] = field(default_factory=dict, repr=False, compare=False)
+    _heads: dict[int, opened.Heads] = field(default_factory=dict, repr=False, compare=False)
 
     def at(self, count: int) -> Routes:
         """The routes of blocks of `count` rows."""
@@ -232,18 +199,21 @@ class Routes:
                 strict=True,
             )
         )
-        if "q_norm" in attention:
-            queries, keys = attention.q_norm(queries), attention.k_norm(keys)
-        queries, keys, values = (a.transpose(0, 2, 1, 3) for a in (queries, keys, values))
         before = cache.offset
-        queries, keys = rotate(attention.rope, queries, keys, before)
-        keys, values = cache.update_and_fetch(keys, values)
+        queries, keys = self._heads_of(attention)(queries, keys, before)
+        keys, values = cache.update_and_fetch(keys, values.transpose(0, 2, 1, 3))
         out = split_attend(queries, keys, values, attention.scale, self.runs(before, count))
         out = out.transpose(0, 2, 1, 3).reshape(1, count, -1)
         h = h + self.product(attention.o_proj, out)
         x, mlp = layer.post_attention_layernorm(h), layer.mlp
         inner = swiglu(self.product(mlp.gate_proj, x), self.product(mlp.up_proj, x))
         return h + self.product(mlp.down_proj, inner)
+
+    def _heads_of(self, attention: Any) -> opened.Heads:
+        found = self._heads.get(id(attention))
+        if found is None:
+            found = self._heads[id(attention)] = opened.Heads(attention)
+        return found
 
 
 def segment(keys: int) -> int:

@@ -10,6 +10,7 @@ import pytest
 from mlx_lm.models.cache import KVCache
 
 from dfly_core.model.drafter import Drafter, Layer
+from dfly_core.model.opened import Rotation
 from tests.model.golden import Golden, load_golden
 from tests.tiny import cached_rows
 
@@ -153,7 +154,7 @@ def one_k_norm_for_all(golden: Golden) -> None:
 
 def rope_base_10000(golden: Golden) -> None:
     for layer in golden.drafter.layers:
-        layer.self_attn.rope = nn.RoPE(32, base=10000)
+        layer.self_attn.turn = Rotation(nn.RoPE(32, base=10000))
 
 
 def positions_off_by_one(golden: Golden) -> None:
