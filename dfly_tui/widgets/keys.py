@@ -22,20 +22,36 @@ class Keys(Footer):
     def __init__(self) -> None:
         super().__init__(show_command_palette=False)
         self._fitted = 0
+        self._shown: list[tuple[object, ...]] = []
 
     def compose(self) -> ComposeResult:
         """The keys that do something now and have room."""
         keys = [key for key in super().compose() if isinstance(key, FooterKey)]
-        self._fitted = self.screen.size.width
+        self._shown, self._fitted = self._wanted(), self.screen.size.width
         room = self._fitted - 2
         while keys and sum(map(_width, keys)) > room:
             keys.remove(max(enumerate(keys), key=lambda pair: (_rank(pair[1]), pair[0]))[1])
         yield from keys
 
+    async def recompose(self) -> None:
+        """Put other keys there; those that stay need not be made and styled anew."""
+        if not self.is_attached:
+            return  # the screen was left before this was its turn
+        same = self._wanted() == self._shown and self.screen.size.width == self._fitted
+        if not (same and self.children):
+            await super().recompose()
+
     async def on_resize(self, event: events.Resize) -> None:
         """Fit them again."""
-        if self._fitted and self.screen.size.width != self._fitted:
+        if self._fitted:
             await self.recompose()
+
+    def _wanted(self) -> list[tuple[object, ...]]:
+        return [
+            (binding, enabled, tooltip)
+            for _, binding, enabled, tooltip in self.screen.active_bindings.values()
+            if binding.show
+        ]
 
 
 def _rank(key: FooterKey) -> int:
