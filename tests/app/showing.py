@@ -111,10 +111,10 @@ async def settled(d: Driver) -> list[Strip]:
     """Wait until nothing changes any more; the rows of the screen, with what it lies over."""
     for field in (*d.app.screen.query(Input), *d.app.screen.query(TextArea)):
         field.cursor_blink = False
+    d.app.chat_screen.dirty()
+    d.app.chat_screen.tick()
     before: list[Strip] = []
     while True:
-        d.app.chat_screen.dirty()
-        d.app.chat_screen.tick()
         await d.pilot.pause()
         compositor = d.app.screen._compositor
         update = compositor.render_update(full=True, screen_stack=d.app._background_screens)
