@@ -45,6 +45,12 @@ def job(tmp_path: Path) -> Bench:
     return Bench(output=output, prompts=str(prompts), trials=2, max_tokens=12)
 
 
+@pytest.fixture
+def quick(job: Bench) -> Bench:
+    """The same with as little decoding as there can be: for what becomes of the file."""
+    return replace(job, trials=1, max_tokens=2)
+
+
 def bench(job: Bench, pair: Pair, cancelled: Callable[[], bool] = never) -> Benchmarked:
     events = list(benchmark(job, pair, None, cancelled))
     assert all(isinstance(event, (Progress, Rowed)) for event in events[:-1])
@@ -210,45 +216,45 @@ def test_rows_of_other_settings_are_neither_mixed_in_nor_lost(job: Bench) -> Non
     assert output_of(job).read_text() == "my notes"
 
 
-def test_a_finished_report_is_replaced(job: Bench) -> None:
+def test_a_finished_report_is_replaced(quick: Bench) -> None:
     pair = make_pair()
-    bench(job, pair)
-    bench(replace(job, max_tokens=5), pair)
-    assert report_of(job)["max_tokens"] == 5
+    bench(quick, pair)
+    bench(replace(quick, max_tokens=3), pair)
+    assert report_of(quick)["max_tokens"] == 3
 
 
 def test_without_a_name_no_report_is_lost(
-    job: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pair, unnamed = make_pair(), replace(job, output=None)
+    pair, unnamed = make_pair(), replace(quick, output=None)
     assert bench(unnamed, pair).path == "benchmark.json"
     before = Path("benchmark.json").read_bytes()
     Path("benchmark-2.json").write_text("my notes")
     Path("benchmark-3.json").symlink_to("nowhere")
     assert bench(unnamed, pair, lambda: True).path == "benchmark-4.json"
     # Of other settings: another run, and the interrupted one waits for its own.
-    assert bench(replace(unnamed, max_tokens=5), pair).path == "benchmark-5.json"
+    assert bench(replace(unnamed, max_tokens=3), pair).path == "benchmark-5.json"
     assert bench(unnamed, pair) == Benchmarked("benchmark-4.json", 3, 0, 0)
     assert bench(unnamed, pair).path == "benchmark-6.json"
     assert Path("benchmark.json").read_bytes() == before
     assert Path("benchmark-2.json").read_text() == "my notes"
 
 
-def test_a_report_is_never_half_written(job: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_is_never_half_written(quick: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = make_pair()
-    bench(job, pair)
-    before = output_of(job).read_bytes()
+    bench(quick, pair)
+    before = output_of(quick).read_bytes()
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(Unavailable, match="No space left"):
-        bench(job, pair)
-    assert output_of(job).read_bytes() == before
-    assert [p.name for p in output_of(job).parent.iterdir()].count("out.json") == 1
-    assert not list(output_of(job).parent.glob(".out*"))
+        bench(quick, pair)
+    assert output_of(quick).read_bytes() == before
+    assert [p.name for p in output_of(quick).parent.iterdir()].count("out.json") == 1
+    assert not list(output_of(quick).parent.glob(".out*"))
 
 
 def test_a_prompt_that_does_not_fit_is_named_before_anything_runs(

@@ -112,11 +112,11 @@ def test_parked_steps_let_tap_rows_wait_but_not_pile_up(pair: Pair) -> None:
 def test_memory_is_flat_over_many_turns(pair: Pair) -> None:
     context = Context(pair)
     options = GenerateOptions(max_tokens=8)
-    peaks = []
-    for turn in range(200):
+    held = []
+    for turn in range(62):
         prompt = [*FIRST, turn % 90, *([4] * (turn % 20))]
         answer(context, prompt, options)
-        if turn in (20, 199):
+        if turn % 20 == 1:  # after turns that differ in one token only
             mx.clear_cache()
-            peaks.append(mx.get_active_memory())
-    assert peaks[1] <= peaks[0] * 1.05 + 100_000
+            held.append(mx.get_active_memory())
+    assert held[-1] <= held[1] + 2000, held

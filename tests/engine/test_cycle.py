@@ -255,7 +255,7 @@ def test_accept_is_the_longest_equal_prefix(proposals: list[int], choices: list[
     assert agreed == len(proposals) or proposals[agreed] != choices[agreed]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_context_holds_exactly_the_committed_tokens(
     pair: Pair, truth: list[int], data: st.DataObject

@@ -27,7 +27,9 @@ def pair() -> Pair:
 
 @pytest.fixture(scope="module")
 def cold(pair: Pair) -> Answer:
-    return answer(Context(pair), PROMPT, OPTIONS)
+    found = answer(Context(pair), PROMPT, OPTIONS)
+    assert found.ids == alone(pair, PROMPT, 30)
+    return found
 
 
 def proposals(found: Answer) -> list[Any]:
@@ -48,7 +50,7 @@ class Breaks:
         return real(*args)
 
 
-@pytest.mark.parametrize("fault", [MemoryError, RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("fault", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize(
     ("cls", "name"), [(Target, "forward"), (Drafter, "contexts"), (Drafter, "backbone")]
 )
@@ -70,7 +72,7 @@ def test_after_a_fault_anywhere_the_next_answer_is_a_cold_starts(
     monkeypatch.undo()
     context.check()
     found = answer(context, PROMPT, OPTIONS)
-    assert found.ids == cold.ids == alone(pair, PROMPT, 30)
+    assert found.ids == cold.ids
     assert proposals(found) == proposals(cold)
 
 

@@ -125,7 +125,7 @@ def test_three_tokens_are_distributed_as_the_target_alone(
     small: Pair, setting: str, draft: str
 ) -> None:
     options = SETTINGS[setting]
-    found = draw(small, options, 350, draft)
+    found = draw(small, options, 200, draft)
     assert chi_square_p(found, exact_table(small, options)) > 0.001
 
 
@@ -169,7 +169,7 @@ def test_noise_that_forgets_the_position_is_found_out(
     assert chi_square_p(found, exact_table(small, options)) < 1e-6
 
 
-DRAWN = GenerateOptions(max_tokens=40, temperature=0.9, top_p=0.95, seed=11)
+DRAWN = GenerateOptions(max_tokens=25, temperature=0.9, top_p=0.95, seed=11)
 LONG_PROMPT = [5, 17, 3, 88, 41, 2, 60]
 
 
