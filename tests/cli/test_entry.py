@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from dfly_core.cli.main import main
 # Presses ctrl+c when a module is about to be imported.
 PRESSED = """
 import importlib.abc, os, signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where these tests run under nohup
 
 class Pressed(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
@@ -59,16 +62,15 @@ def test_help_opens_with_what_the_program_does(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
-    ("program", "option"),
+    ("program", "option", "unbuffered"),
     [
-        ("dfly_core", "--help"),
-        ("dfly_core", "--version"),
-        ("dfly_tui", "--help"),
-        ("dfly_tui", "--version"),
-        ("dfly_core", "doctor"),
-        ("dfly_core", "convert --check --draft /"),
+        # Commands write by one function: whether stdout is buffered is tried with one of them.
+        ("dfly_core", "doctor", "1"),
+        ("dfly_core", "convert --check --draft /", "1"),
+        ("dfly_core", "convert --check --draft /", ""),
+        *product(("dfly_core",), ("--help", "--version"), ("", "1")),
+        *product(("dfly_tui",), ("--help", "--version"), ("", "1")),
     ],
 )
 def test_what_is_told_to_a_full_disk_is_one_line(
@@ -88,7 +90,7 @@ def test_what_is_told_to_a_full_disk_is_one_line(
 @pytest.mark.parametrize(
     ("before", "code", "said"),
     [
-        ("", 130, "x: interrupted\n"),
+        ("signal.signal(signal.SIGINT, signal.default_int_handler)", 130, "x: interrupted\n"),
         ("signal.signal(signal.SIGINT, signal.SIG_IGN)", 0, ""),  # as under nohup
     ],
 )
