@@ -30,9 +30,10 @@ from dfly_core.records.memory import (
     OFFICIAL_DRAFT_BYTES,
     Need,
     kv_bytes,
+    need_of,
     official_need,
-    size_words,
 )
+from dfly_core.records.sizes import size_words
 
 Loader = Callable[[Load], Generator[Progress, None, Pair]]
 
@@ -62,6 +63,7 @@ def examine(job: Doctor, load: Loader) -> Iterator[Progress | Examined]:
         try:
             pair = yield from load(request)
             yield Progress("doctor", "bandwidth and routes", 0, 1, "checks")
+            page["memory"]["pair"] = held(pair, page["memory"])
             page |= measured(pair, job.context)
             problems += verdict_problems(pair)
         except DflyError as error:
@@ -156,6 +158,13 @@ def memory_fit(job: Doctor) -> dict[str, Any]:
         for bits in OFFICIAL_DRAFT_BYTES
     }
     return out
+
+
+def held(pair: Pair, memory: dict[str, Any]) -> dict[str, Any]:
+    """What the loaded pair needs with a full context, and what its models take now."""
+    context = min(memory["context"], pair.target.context_limit)
+    fit = _fit(need_of(pair.info), context, memory["usable_bytes"])
+    return fit | {"now_bytes": mx.get_active_memory()}
 
 
 def _fit(need: Need, context: int, usable: int | None) -> dict[str, Any]:

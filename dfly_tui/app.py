@@ -56,7 +56,10 @@ class DflyApp(ScreenActions):
     TITLE = "dfly"
     ENABLE_COMMAND_PALETTE = True
     CSS = """
-    ToastRack { margin: 0 2 5 0; }
+    /* A short-lived line lies over the keys, which say nothing new while it is read. */
+    ToastRack { margin: 0; }
+    ChatScreen.-low ToastRack { margin: 0 0 1 0; }
+    Toast { width: 100%; max-width: 100%; max-height: 2; margin: 0; padding: 0 1; }
     OptionList:focus { border: none; background-tint: $foreground 0%; }
     OptionList > .option-list--option-highlighted { background: $foreground 10%; }
     OptionList:focus > .option-list--option-highlighted {

@@ -14,6 +14,7 @@ from dfly_tui.state.conversation import Conversation, as_markdown, code_blocks
 from dfly_tui.state.export import export, free_name
 from dfly_tui.state.store import TAKEN
 from dfly_tui.talk import COPY, Talk
+from dfly_tui.text import middle
 
 if TYPE_CHECKING:
     from dfly_tui.app import Start
@@ -148,7 +149,8 @@ class ChatActions(App[int]):
 
         def told(name: str | None) -> None:
             if name:
-                self.say_line(f"Exported to {Path(name).expanduser()}")
+                path, room = str(Path(name).expanduser()), self.size.width - 20
+                self.say_line(f"Exported to {middle(path, max(room, 8))}")
 
         self.push_screen(AskLine("Export as Markdown to", str(default), fault=fault), told)
 

@@ -86,20 +86,25 @@ class Loading:
                 self._panel.pair, self._panel.verdict = event.pair, event.verdict
                 self._view.loaded_pair(event)
             elif isinstance(event, Cancelled):
-                self._failed("Loading was stopped", "")
+                self._failed(
+                    "Loading was stopped", "", "ctrl+r loads it again", "F6 loads it again"
+                )
             elif isinstance(event, Failed):
                 words = f"{event.what}: {event.remedy}" if event.remedy else event.what
                 self._failed(words, event.detail)
         self._view.loading_changed()
 
-    def _failed(self, words: str, detail: str) -> None:
+    def _failed(
+        self, words: str, detail: str, again: str = "ctrl+r tries again", later: str = ""
+    ) -> None:
         before = None if self._going_back else self.standing
         self._going_back = before is not None and self.begin(before)
         if self._going_back:
+            words = f"{words}. {later}" if later else words
             self._view.load_failed(f"{words}. Back to what you had: {self._had}", detail)
             return
         self.standing, self._doing = None, "no pair loaded"
-        self._view.load_failed(f"{words}. F6 chooses another pair, ctrl+r tries again", detail)
+        self._view.load_failed(f"{words}. {again}, F6 chooses another pair", detail)
 
     def lost(self, gone: Gone) -> None:
         """The engine died: what it died of is not loaded again with it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dfly_core.records.commands import GenerateOptions, Load
 from dfly_core.records.events import Cancelled, Event, Failed, Loaded, Progress
+from dfly_core.records.files import drained, why_unread
 from dfly_core.records.visible import visible
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
@@ -170,9 +171,7 @@ class Plain:
 def _whole_input() -> tuple[str, str]:
     """The one message that a pipe holds, or why there is none."""
     try:
-        text = sys.stdin.buffer.read().decode("utf-8").rstrip("\n")
-    except UnicodeDecodeError as error:
-        return "", f"stdin is not UTF-8 ({error.reason}): convert it first"
-    except OSError as error:
-        return "", f"stdin can't be read ({error.strerror}): give a file or a pipe"
+        text = drained(sys.stdin.buffer.read).decode("utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        return "", f"stdin can't be read ({why_unread(error)}): give a pipe or a file of UTF-8 text"
     return text, "" if text.strip() else "stdin is empty: write a message to it, or use --prompt"

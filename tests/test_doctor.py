@@ -23,8 +23,10 @@ from dfly_core.model.pair import Pair
 from dfly_core.records.commands import Doctor, Load
 from dfly_core.records.errors import Refused
 from dfly_core.records.events import Examined, Progress
-from dfly_core.records.memory import kv_bytes, official_need
+from dfly_core.records.loaded import PairInfo
+from dfly_core.records.memory import kv_bytes, need_of, official_need
 from dfly_core.records.page import page_lines
+from dfly_core.records.wire import from_plain
 from dfly_tui.state.checking import first_run_words
 from tests.exact.test_verdict import findings
 from tests.tiny import BLOCK, make_pair
@@ -69,6 +71,10 @@ def test_the_page_holds_all_that_a_bug_report_needs(capsys: pytest.CaptureFixtur
     assert {m["name"]: m["found"] for m in page["models"]}["embedded"] is True
     assert page["memory"]["pair"]["fits"] is True
     assert page["memory"]["pair"]["context"] == 1000
+    # What the loaded pair needs is told as the app's panel tells it, and what it takes now.
+    pair = from_plain(PairInfo, page["pair"], "pair")
+    assert page["memory"]["pair"]["needed_bytes"] == need_of(pair).at(1000)
+    assert pair.target_bytes < page["memory"]["pair"]["now_bytes"]
     assert page["verdict"]["exact_width"] == 7
     assert page["verdict"]["words"]
     assert page["route_seconds"].keys() == {"native", "exact", "tile", "rows"}
@@ -78,7 +84,18 @@ def test_the_page_holds_all_that_a_bug_report_needs(capsys: pytest.CaptureFixtur
     assert page["plain_ceiling_tps"] == pytest.approx(ceiling)
     assert [p["assumption"] for p in page["predicted"]]
     text = "\n".join(page_lines(page))
-    for said in ("all well", "Self-test", "exact width 7", "GB/s", "No problems", "fits"):
+    for said in (
+        "all well",
+        "Self-test",
+        "exact width 7",
+        "GB/s",
+        "No problems",
+        "fits",
+        "MB with 1,000 tokens of context",
+        "loaded, the models take",
+        "is for the program itself",
+        "bit for bit the same numbers as one at",
+    ):
         assert said in text
     assert len(text.splitlines()) < 70
 
@@ -124,7 +141,7 @@ def test_too_little_memory_is_told_before_anything_is_loaded(
     assert found.healthy is False
     assert asked == []
     problem = found.page["problems"][0]
-    assert "since 0.10 GB can be used here" in problem["what"]
+    assert "since 100 MB can be used here" in problem["what"]
     assert "too much at 1,000 tokens" in problem["what"]
     assert "--quantize" in problem["remedy"]
     assert "does NOT fit" in "\n".join(page_lines(found.page))
@@ -161,7 +178,7 @@ def test_the_json_is_valid_also_where_stdout_is_ascii(
 
 def test_widths_that_are_not_exact_are_a_problem_that_stops_nothing() -> None:
     found = page_of(EMBEDDED_JOB, loading(judged(make_pair())))
-    (problem,) = [p for p in found.page["problems"] if "equal one token at a time" in p["what"]]
+    (problem,) = [p for p in found.page["problems"] if "as one at a time" in p["what"]]
     assert problem["fatal"] is False
     assert found.healthy is True
 
@@ -215,7 +232,7 @@ def test_the_official_models_kv_bytes_are_the_known_147_kb() -> None:
 
 def test_the_need_of_qwen3_8b_is_told_alike_wherever_it_is_told() -> None:
     need = official_need()
-    assert need.words == "5.78 GB + 0.17 GB per 1,000 tokens of context"
+    assert need.words == "5.78 GB + 168 MB per 1,000 tokens of context"
     assert need.at(0) + 8 * 1000 * need.kv == need.at(8000)
     assert need.words in (Path(__file__).parents[1] / "README.md").read_text("utf-8").replace(
         " of memory", ""
@@ -223,5 +240,8 @@ def test_the_need_of_qwen3_8b_is_told_alike_wherever_it_is_told() -> None:
     for mac in (True, False):
         assert need.words in first_run_words(16_000_000_000, mac)
     found = page_of(Doctor(), loading(make_pair()))
-    line = next(line for line in page_lines(found.page) if "drafter at 4 bit" in line)
-    assert line.strip().startswith(f"Qwen3-8B 4 bit, drafter at 4 bit: {need.words}: at 8,192")
+    lines = page_lines(found.page)
+    at = next(at for at, line in enumerate(lines) if "drafter at 4 bit" in line)
+    assert lines[at + 1].strip() == need.words
+    line = lines[at]
+    assert line.strip().startswith("Qwen3-8B 4 bit, drafter at 4 bit: 7.16 GB with 8,192 tokens")

@@ -9,6 +9,7 @@ from typing import Any
 
 from dfly_core.records.commands import Message
 from dfly_core.records.errors import Missing, Refused
+from dfly_core.records.files import contents, why_unread
 
 OWN = Path(__file__).with_name("prompts.jsonl")
 FIELDS = ("id", "prompt", "category", "system")
@@ -39,13 +40,13 @@ def read_prompts(path: Path | None = None) -> list[Prompt]:
     """
     path = path or OWN
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = contents(path).decode("utf-8-sig")
     except FileNotFoundError:
         raise Missing(f"no prompt file {path}", "name a file of JSON lines") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{path} can't be read ({error})", "name a UTF-8 file of JSON lines") from (
-            error
-        )
+        raise Refused(
+            f"{path} can't be read ({why_unread(error)})", "name a UTF-8 file of JSON lines"
+        ) from error
     found: list[Prompt] = []
     seen: dict[str, int] = {}
     # Not splitlines: U+2028 may stand inside a JSON string.

@@ -14,7 +14,7 @@ from dfly_core.bench.company import Watch
 from dfly_core.bench.components import measure_components
 from dfly_core.bench.diagnose import diagnose
 from dfly_core.bench.prompts import Prompt, read_prompts
-from dfly_core.bench.store import finished_rows, unnamed_report, write_report
+from dfly_core.bench.store import check_writable, finished_rows, unnamed_report, write_report
 from dfly_core.bench.trials import Cancelled, Run, compared, run_trial
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import check_request
@@ -48,7 +48,7 @@ def benchmark(
     path = unnamed_report(report) if job.output is None else Path(job.output)
     kept = finished_rows(path, report)
     report = replace(report, results=tuple(kept[p.id] for p in prompts if p.id in kept))
-    write_report(path, report)
+    check_writable(path)
     _warm_up(pair, ids[prompts[0].id], costs, cancelled)
     drafted: list[Run] = []
     for number, prompt in enumerate(prompts):
@@ -184,4 +184,4 @@ def _answer_length(report: Report, id: str) -> int:
 def _ended(path: Path, report: Report, prompts: int) -> Benchmarked:
     published = sum(bool(row["parity"]) for row in report.results)
     rows = len(report.results)
-    return Benchmarked(str(path), published, rows - published, prompts - rows)
+    return Benchmarked(str(path) if rows else None, published, rows - published, prompts - rows)

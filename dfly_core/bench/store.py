@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.records.errors import Refused, Unavailable
+from dfly_core.records.files import contents
 from dfly_core.records.report import Report
 
 # What must be the same for rows of two runs to stand in one report.
@@ -23,7 +24,7 @@ SETTINGS = (
 
 def write_report(path: Path, report: Report) -> None:
     """Write beside, sync, rename: a reader sees the old report or the new one, never a part."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = _beside(path)
     try:
         with beside.open("w", encoding="utf-8") as file:
             json.dump(asdict(report), file, indent=1, ensure_ascii=False)
@@ -34,9 +35,25 @@ def write_report(path: Path, report: Report) -> None:
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
-        raise Unavailable(
-            f"{path} can't be written ({error.strerror})", "name another --output"
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def check_writable(path: Path) -> None:
+    """Raise Unavailable where the report could not be written; leaves nothing behind."""
+    beside = _beside(path)
+    try:
+        beside.touch()
+        beside.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _unwritable(path: Path, error: OSError) -> Unavailable:
+    return Unavailable(f"{path} can't be written ({error.strerror})", "name another --output")
 
 
 def finished_rows(path: Path, fresh: Report) -> dict[str, dict[str, Any]]:
@@ -77,9 +94,9 @@ def unnamed_report(fresh: Report) -> Path:
 def _read(path: Path) -> dict[str, Any] | None:
     """The report that is there, None where nothing is; raises Refused for anything else."""
     try:
-        if path.exists() and not path.is_file():  # reading a device might never end
+        if path.exists() and not path.is_file():
             raise Refused(f"{path} is no file", "name another --output")
-        found = json.loads(path.read_bytes())
+        found = json.loads(contents(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

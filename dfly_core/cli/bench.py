@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,17 @@ from dfly_core.records.errors import (
     Usage,
 )
 from dfly_core.records.events import Benchmarked, Progress, Rowed
+from dfly_core.records.files import to_write
 from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.marks import mark_lines, short_marks
-from dfly_core.records.report import HEADINGS, by_category, cells, markdown, why_withheld
+from dfly_core.records.report import (
+    HEADINGS,
+    NOTHING_KEPT,
+    by_category,
+    cells,
+    markdown,
+    why_withheld,
+)
 from dfly_core.records.visible import one_line
 
 if TYPE_CHECKING:  # rich takes a while to import: not for the other subcommands
@@ -86,8 +95,10 @@ def run(args: argparse.Namespace) -> int:
                 console.print(one_line(_line(event.row)), markup=False, highlight=False)
             elif isinstance(event, Benchmarked):
                 done = event
-    if done is None:
-        return EXIT_INTERRUPTED  # while the models were loaded: there is no report yet
+    if done is None or done.path is None:
+        if done is not None:
+            print(NOTHING_KEPT, file=sys.stderr)
+        return EXIT_INTERRUPTED
     report = json.loads(Path(done.path).read_bytes())
     _show(console, report)
     if args.markdown:
@@ -164,7 +175,7 @@ def _check_page(args: argparse.Namespace) -> None:
         if other is not None and Path(other).resolve() == path.resolve():
             raise Usage(f"--markdown {path} would write over another file", "name another")
     try:
-        path.open("a").close()
+        to_write(path, "a").close()
         if not there:
             path.unlink()
     except OSError as error:

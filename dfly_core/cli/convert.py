@@ -9,11 +9,12 @@ from dataclasses import asdict
 
 from dfly_core.cli.arguments import say
 from dfly_core.cli.progress import shown
-from dfly_core.records.checked import Checked, amount, check_lines, sizing_words
+from dfly_core.records.checked import Checked, check_lines, sizing_words
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED
 from dfly_core.records.events import Cancelled, Converted, Event, Progress
 from dfly_core.records.interrupt import ends_at_once
+from dfly_core.records.sizes import size_words
 from dfly_core.records.visible import one_line
 
 NAME = "convert"
@@ -101,7 +102,7 @@ def _print_report(converted: Converted) -> None:
     kind = f"{report['bits']} bit" if report["bits"] else report["dtype"]
     say(
         f"{one_line(report['output'])}: {report['tensors']} tensors, {kind}, "
-        f"{amount(report['output_bytes'])} in {report['seconds']:.1f} s "
+        f"{size_words(report['output_bytes'])} in {report['seconds']:.1f} s "
         f"(from a {report['layout']})"
     )
     for note in report["notes"]:

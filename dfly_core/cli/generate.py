@@ -7,7 +7,6 @@ import json
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, TextIO
 
 from dfly_core.cli.arguments import add_pair_arguments, count, interruptible, load_request, say
@@ -15,6 +14,7 @@ from dfly_core.cli.progress import shown
 from dfly_core.records.commands import Generate, GenerateOptions, Message
 from dfly_core.records.errors import EXIT_DONE, EXIT_INTERRUPTED, Unavailable, Usage
 from dfly_core.records.events import Generated, Loaded, Stepped
+from dfly_core.records.files import drained, to_write, why_unread
 from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.loaded import PairInfo
 from dfly_core.records.stats import summary_words
@@ -134,9 +134,11 @@ def _messages(args: argparse.Namespace) -> tuple[Message, ...]:
     text: str = args.prompt
     if text == "-":
         try:
-            text = sys.stdin.buffer.read().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise Usage(f"stdin is not UTF-8 ({error})", "convert it first") from error
+            text = drained(sys.stdin.buffer.read).decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Usage(
+                f"stdin can't be read ({why_unread(error)})", "give a pipe or a file of UTF-8 text"
+            ) from error
     if not text.strip():
         raise Usage("the prompt is empty", "give --prompt TEXT, or - and text on stdin")
     system = (Message("system", as_utf8(args.system, "--system")),) if args.system else ()
@@ -147,7 +149,7 @@ def _open_steps(path: str | None, stack: ExitStack) -> TextIO | None:
     if path is None:
         return None
     try:
-        return stack.enter_context(Path(path).open("w", encoding="utf-8"))
+        return stack.enter_context(to_write(path))
     except OSError as error:
         raise Usage(f"{path} can't be written ({error.strerror})", "name another file") from error
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from dfly_core.records.checked import amount
 from dfly_core.records.events import Event, Progress
+from dfly_core.records.sizes import size_words
 from dfly_core.records.visible import one_line
 
 
@@ -45,5 +45,5 @@ def shown(events: Iterator[Event]) -> Iterator[Event]:
 def _amount(event: Progress) -> str:
     if event.unit != "bytes":
         return f"{event.done} of {event.total} {event.unit}"
-    rate = f", {amount(int(event.rate))}/s" if event.rate else ""
-    return f"{amount(event.done)} of {amount(event.total)}{rate}"
+    rate = f", {size_words(event.rate)}/s" if event.rate else ""
+    return f"{size_words(event.done)} of {size_words(event.total)}{rate}"

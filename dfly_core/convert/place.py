@@ -9,6 +9,8 @@ from pathlib import Path
 
 from dfly_core.convert.source import MLX_ARCHITECTURE, Source, is_licence
 from dfly_core.records.errors import Refused, Unavailable, Usage
+from dfly_core.records.files import contents
+from dfly_core.records.sizes import size_words
 from dfly_core.records.visible import one_line
 
 SPARE_BYTES = 32 << 20  # headers, card, licence, and the file system's own needs
@@ -97,7 +99,7 @@ def _is_ours(name: str) -> bool:
 
 def _is_drafter(folder: Path) -> bool:
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = json.loads(contents(folder / CONFIG))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(config, dict) and config.get("architectures") == [MLX_ARCHITECTURE]
@@ -121,7 +123,7 @@ def check_space(output: Path, needed: int) -> None:
     place, free = room_at(output)
     if free < needed + SPARE_BYTES:
         raise Unavailable(
-            f"{place} has {free / 1e9:.2f} GB free where {(needed + SPARE_BYTES) / 1e9:.2f} are "
-            "needed",
+            f"{place} has {size_words(free)} free where {size_words(needed + SPARE_BYTES)} "
+            "are needed",
             "free some space or choose an output elsewhere",
         )

@@ -13,6 +13,7 @@ from dfly_core.convert.stored import StoredTensor
 from dfly_core.convert.torchfile import read_torch
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_REVISION, read_config
 from dfly_core.records.errors import Missing, Refused
+from dfly_core.records.files import contents
 
 MLX_ARCHITECTURE = "DFlyDraftModel"
 UPSTREAM_ARCHITECTURE = "Qwen3DFlyModel"
@@ -184,7 +185,7 @@ def read_index(path: Path) -> Mapping[str, str]:
     try:
         if path.stat().st_size > _MAX_INDEX:
             raise fault
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(contents(path))
     except (OSError, ValueError, RecursionError) as error:
         raise fault from error
     index = content.get("weight_map") if isinstance(content, dict) else None

@@ -12,6 +12,7 @@ from dfly_core.engine.width import best_width
 from dfly_core.model.acceptance import TYPICAL_RATE
 from dfly_core.model.config import DrafterConfig
 from dfly_core.records.loaded import Costs
+from dfly_core.records.sizes import size_words
 
 ASSUMED = f"if {TYPICAL_RATE:.0%} of proposals are right"
 
@@ -98,7 +99,7 @@ def rests_on(target: KnownTarget) -> str:
             "speed unknown: MLX computes on the CPU here, where time does not follow bytes; "
             f"load {target.name} with this drafter to measure it"
         )
-    rate = "" if target.bandwidth is None else f" at {target.bandwidth / 1e9:.0f} GB/s, measured"
+    rate = "" if target.bandwidth is None else f" at {size_words(target.bandwidth)}/s, measured"
     return (
         f"speed: computed from the bytes that {target.name} in {target.bits} bit and the drafter "
         f"read{rate}, a verification as one pass; {ASSUMED}; nothing of this pair was run"

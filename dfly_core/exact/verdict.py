@@ -21,6 +21,7 @@ from dfly_core.model.pair import Pair
 from dfly_core.model.routes import BOUNDS, Routes
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Costs, Verdict, VerifyMode
+from dfly_core.records.promise import same_bits
 from dfly_core.records.wire import WireError, from_plain
 
 VERSION = 1  # of the self-test; a change of what it checks makes older findings void
@@ -130,29 +131,27 @@ def _words(
     if not findings.steady:
         found = "the same token run twice gave different bits, so nothing can be exact here"
     elif width == 0:
-        found = "no way to verify several tokens at once equals one token at a time here"
+        found = (
+            "no way to check several proposed tokens in one pass gives the same bits as one at a "
+            "time here"
+        )
     elif straight:
-        found = (
-            f"blocks of up to {width} proposals equal one token at a time in every bit as they are"
-        )
+        found = same_bits(width)
     else:
-        found = (
-            f"blocks of up to {width} proposals equal one token at a time in every bit with "
-            f"detours, which keep {share:.0%} of the estimated throughput"
-        )
-    if 0 < width < most:
-        found += f"; wider ones up to {most} do not and are not used"
+        kept = f" by detours, which keep {share:.0%} of the estimated throughput,"
+        found = same_bits(width, kept)
+    more = f"; more than {width} at once would not, and is not done" if 0 < width < most else ""
     if taken == "exact":
-        end = "" if width else "; decoding goes one token at a time"
-        return f"exact{' (auto)' if mode == 'auto' else ''}: {found}{end}"
+        end = ", so the text is the target's own" if width else "; so each token is decoded alone"
+        return f"exact{' (auto)' if mode == 'auto' else ''}: {found}{end}{more}"
     why = (
         f"auto chose it, since exact would keep only {share:.0%} of the estimated throughput"
         if mode == "auto"
         else "as asked"
     )
     return (
-        f"fast ({why}): blocks run as they come, each token is the block's own choice and may "
-        f"differ from one token at a time where two are nearly tied; {found}"
+        f"fast ({why}): proposed tokens are checked in one pass as it comes, and where two tokens "
+        f"are nearly tied the text may differ from the target's own. For exact: {found}{more}"
     )
 
 

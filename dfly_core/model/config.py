@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dfly_core.records.errors import Missing, Refused
+from dfly_core.records.files import contents
 from dfly_core.records.visible import one_line
 
 DEFAULT_TARGET = "mlx-community/Qwen3-8B-4bit"
@@ -85,7 +86,7 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
             raise ValueError(f"{path.stat().st_size} bytes are too many")
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(contents(path))
     except FileNotFoundError as error:
         raise Missing(f"no {path.name} in {path.parent}", "name a checkpoint folder") from error
     except (OSError, ValueError, RecursionError) as error:

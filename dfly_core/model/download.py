@@ -31,6 +31,7 @@ from dfly_core.model.polling import polled, waited
 from dfly_core.model.rate import Meter
 from dfly_core.records.errors import Busy, Refused, Stopped, Unavailable
 from dfly_core.records.events import Progress
+from dfly_core.records.sizes import size_words
 
 # The base of everything the HTTP client raises; its package was renamed between versions.
 _HTTP_ERROR: type[Exception] = HfHubHTTPError.__mro__[1]
@@ -161,7 +162,7 @@ def check_space(cache: Path, needed: int) -> None:
     free = shutil.disk_usage(place).free
     if free < needed:
         raise Unavailable(
-            f"{cache} has {free / 1e9:.2f} GB free where the download needs {needed / 1e9:.2f}",
+            f"{cache} has {size_words(free)} free where the download needs {size_words(needed)}",
             "free some space, or set HF_HOME to another disk",
         )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dfly_core.records.errors import DflyError, Missing, Refused, Unavailable
 from dfly_core.records.events import Progress
+from dfly_core.records.files import contents
 
 EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
 REVISION = "main"
@@ -72,7 +73,7 @@ def _complete(folder: Path) -> bool:
     """Whether no weights are missing, as they are after a download that was interrupted."""
     there = {path.name for path in folder.glob("model*.safetensors")}
     try:
-        index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
+        index = json.loads(contents(folder / "model.safetensors.index.json"))
         return bool(there) and there.issuperset(index["weight_map"].values())
     except FileNotFoundError:
         return bool(there)

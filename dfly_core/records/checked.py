@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dfly_core.records.sizes import size_words
+
 
 @dataclass(frozen=True)
 class Sizing:
@@ -52,15 +54,17 @@ def check_lines(found: Checked, bits: int | None) -> list[str]:
     lines = []
     where = f" of {found.repository}, revision {found.revision}" if found.repository else ""
     if found.layout:
-        size = "" if found.source_bytes is None else f": {amount(found.source_bytes)} of weights"
-        load = f", {amount(found.download_bytes)} to download" if found.download_bytes else ""
+        size = (
+            "" if found.source_bytes is None else f": {size_words(found.source_bytes)} of weights"
+        )
+        load = f", {size_words(found.download_bytes)} to download" if found.download_bytes else ""
         lines.append(f"{found.layout}{where}{size}{load}")
     if found.about:
         lines.append(found.about)
     result = next((s.output_bytes for s in found.sizes if s.bits == bits), None)
-    room = "" if found.free_bytes is None else f"{amount(found.free_bytes)} free where it goes"
+    room = "" if found.free_bytes is None else f"{size_words(found.free_bytes)} free where it goes"
     if result is not None:
-        lines.append(f"result {amount(result)}" + (f", {room}" if room else ""))
+        lines.append(f"result {size_words(result)}" + (f", {room}" if room else ""))
     elif room:
         lines.append(room)
     lines += found.notes
@@ -71,19 +75,12 @@ def check_lines(found: Checked, bits: int | None) -> list[str]:
 
 
 def sizing_words(sizing: Sizing) -> str:
-    """Weights, size and prediction: `4 bit: 0.64 GB, about 2.9x, a draft = 0.3 target steps`."""
+    """Weights, size and prediction: `4 bit: 637 MB, about 2.9x, a draft = 0.3 target steps`."""
     words = f"{sizing.bits} bit" if sizing.bits else "as stored"
-    words += f": {amount(sizing.output_bytes)}, "
+    words += f": {size_words(sizing.output_bytes)}, "
     words += "speed unknown" if sizing.speedup is None else f"about {sizing.speedup:.1f}x"
     if sizing.tps is not None:
         words += f" ({sizing.tps:.0f} tok/s)"
     if sizing.draft_steps is not None:
         words += f", a draft = {sizing.draft_steps:.2g} target steps"
     return words
-
-
-def amount(nbytes: int) -> str:
-    """A number of bytes as people read it."""
-    if nbytes < 1e5:
-        return f"{nbytes / 1e3:.1f} kB"
-    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:.1f} MB"

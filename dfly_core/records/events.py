@@ -90,9 +90,12 @@ class Rowed:
 
 @dataclass(frozen=True)
 class Benchmarked:
-    """Ends a benchmark: where the report lies, rows published and withheld, rows not run."""
+    """Ends a benchmark: where the report lies, rows published and withheld, rows not run.
 
-    path: str
+    `path` is None where no row was finished: then there is no report.
+    """
+
+    path: str | None
     published: int
     withheld: int
     left: int

@@ -53,10 +53,10 @@ def _short(mark: str) -> str:
 
 
 def marked_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many of the rows that have rates are marked: `2 of 24 rows marked`; else empty."""
+    """How many rows with rates are doubtful: `2 of 24 rows doubtful (?)`; else empty."""
     published = [row for row in rows if row.get("parity")]
     count = sum(bool(marks(row)) for row in published)
-    return f"{count} of {len(published)} rows marked" if count else ""
+    return f"{count} of {len(published)} rows doubtful (?)" if count else ""
 
 
 def mark_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -70,7 +70,7 @@ def mark_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             by_reason.setdefault(_short(mark), []).append(str(row["id"]))
     count = sum(bool(row.get("parity")) for row in rows)
     return [
-        f"{words} with ?: their rates, and medians over them, are doubtful",
+        f"{words}, and so are medians over them:",
         *(
             f"- {reason} ({'every row' if len(ids) == count else ', '.join(ids)})"
             for reason, ids in by_reason.items()

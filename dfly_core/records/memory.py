@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-WORKING_BYTES = 1 << 29  # activations, buffers and the interpreter
+from dfly_core.records.loaded import PairInfo
+from dfly_core.records.sizes import size_words
+
+WORKING_BYTES = 1 << 29  # the program: its buffers, activations and the interpreter
 CONTEXT = 8192  # the tokens for which it is said whether a pair fits
 
 # Of the official pair, for a machine that has not fetched it: sizes on disk, K/V of one token
@@ -40,6 +43,11 @@ def official_need(bits: str = "4 bit") -> Need:
     return Need(OFFICIAL_TARGET_BYTES + OFFICIAL_DRAFT_BYTES[bits], OFFICIAL_KV_BYTES)
 
 
+def need_of(pair: PairInfo) -> Need:
+    """What a loaded pair needs."""
+    return Need(pair.target_bytes + pair.draft_bytes, pair.kv_bytes_per_token)
+
+
 def kv_bytes(config: Mapping[str, Any]) -> int:
     """Bytes of one token's keys and values in 16 bit, by a model's config.json."""
     heads = int(config["num_attention_heads"])
@@ -51,8 +59,3 @@ def kv_bytes(config: Mapping[str, Any]) -> int:
 def usable(total: int) -> int:
     """Bytes a model may take of a machine's memory, where the system does not say better."""
     return total * 3 // 4
-
-
-def size_words(size: int) -> str:
-    """A number of bytes as people read it."""
-    return f"{size / 1e9:.2f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dfly_core.records.memory import size_words
+from dfly_core.records.memory import WORKING_BYTES
+from dfly_core.records.sizes import memory_words, size_words
 
 UNKNOWN = "unknown"
 
@@ -28,8 +29,9 @@ def _machine(facts: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "Machine"
     power = f", power {facts['power_mode']}" if facts["power_mode"] else ""
-    memory = facts["memory_gb"] or UNKNOWN
-    yield f"  {facts['chip']} ({facts['architecture']}), {facts['cores']} cores, {memory} GB{power}"
+    sold = facts["memory_gb"]
+    memory = memory_words(float(sold) * 2**30) if sold else f"{UNKNOWN} memory"
+    yield f"  {facts['chip']} ({facts['architecture']}), {facts['cores']} cores, {memory}{power}"
     yield f"  {facts['os']} ({facts['os_build']})"
     yield (
         f"  Python {facts['python']}, mlx {facts['mlx']}, mlx-lm {facts['mlx_lm']}, "
@@ -59,9 +61,12 @@ def _memory(memory: Mapping[str, Any]) -> Iterator[str]:
             continue
         verdict = {True: "fits", False: "does NOT fit", None: UNKNOWN}[fit["fits"]]
         yield (
-            f"  {name}: {fit['words']}: at {fit['context']:,} tokens "
-            f"{_size(fit['needed_bytes'])}, {verdict}"
+            f"  {name}: {_size(fit['needed_bytes'])} with {fit['context']:,} tokens of "
+            f"context, {verdict}"
         )
+        now = f"; loaded, the models take {_size(fit['now_bytes'])}" if "now_bytes" in fit else ""
+        yield f"    {fit['words']}{now}"
+    yield f"  {size_words(WORKING_BYTES)} of each is for the program itself"
 
 
 def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
@@ -99,7 +104,7 @@ def _expected(page: Mapping[str, Any]) -> Iterator[str]:
     yield "Expected"
     cached = " (or more: so small a model stays in the cache)" if page["pass_bytes"] < 5e7 else ""
     yield (
-        f"  memory reads {page['bandwidth_bytes_per_second'] / 1e9:.1f} GB/s (summing an array); a "
+        f"  memory reads {size_words(page['bandwidth_bytes_per_second'])}/s (summing an array); a "
         f"plain step reads {_size(page['pass_bytes'])}: at most "
         f"{page['plain_ceiling_tps']:.0f} tokens/s without drafting{cached}"
     )

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dfly_core.records.marks import Company, marked_words, marks, short_marks
+from dfly_core.records.sizes import memory_words
 
 SCHEMA_VERSION = 1
+NOTHING_KEPT = "Stopped before a row was finished: nothing was kept"
 
 
 @dataclass(frozen=True)
@@ -250,10 +252,12 @@ def _summary(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def markdown(report: Mapping[str, Any]) -> str:
     """The report as a Markdown page: what was measured on what, both tables, withheld rows."""
     hardware, verify = report["hardware"], report["verify"]
+    sold = hardware["memory_gb"]
+    memory = memory_words(float(sold) * 2**30) if sold else "unknown memory"
     lines = [
         f"# {report['model']} with {report['draft']}",
         "",
-        f"{hardware['chip']}, {hardware['memory_gb']} GB, {hardware['os']}, "
+        f"{hardware['chip']}, {memory}, {hardware['os']}, "
         f"mlx {hardware['mlx']}, mlx-lm {hardware['mlx_lm']}, Python {hardware['python']}. "
         f"{_trials(report['trials'])} of at most {report['max_tokens']} tokens, interleaved; "
         "medians; the prompt's time is not in the rates.",

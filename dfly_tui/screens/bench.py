@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 from dfly_core.records.commands import Bench, Load
 from dfly_core.records.events import Benchmarked, Cancelled, Event, Failed, Progress, Rowed
 from dfly_core.records.loaded import VerifyMode
+from dfly_core.records.report import NOTHING_KEPT
 from dfly_tui.engine import Gone
 from dfly_tui.screens.dialogs import LOW, TINY
 from dfly_tui.state.export import export, free_name
@@ -250,11 +251,7 @@ class BenchScreen(Screen[None]):
             self._busy = False
             progress.hide()
             if isinstance(event, Benchmarked):
-                left = f", {event.left} not run" if event.left else ""
-                self._say(f"{summary(self._rows)}{left}. Report: {event.path}", "")
-                self._list_reports()
-                self._shown = read_report(Path(event.path))
-                self.query_one(RowsTable).show(self._rows)
+                self._ended(event)
             elif isinstance(event, Failed):
                 self._say(f"{event.what}: {event.remedy}" if event.remedy else event.what, "$error")
             elif isinstance(event, Cancelled):
@@ -263,6 +260,16 @@ class BenchScreen(Screen[None]):
                 self._foreign = False
                 self.app.loading.restore()
         self.refresh_bindings()
+
+    def _ended(self, event: Benchmarked) -> None:
+        self._list_reports()
+        if event.path is None:
+            self._say(NOTHING_KEPT, "")
+            return
+        left = f", {event.left} not run" if event.left else ""
+        self._say(f"{summary(self._rows)}{left}. Report: {event.path}", "")
+        self._shown = read_report(Path(event.path))
+        self.query_one(RowsTable).show(self._rows)
 
     def lost(self, gone: Gone) -> None:
         """The engine died; finished rows are in the report."""

@@ -41,7 +41,8 @@ class ChatScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
         Binding("escape", "leave_edit", "Leave the edit", id="chat.leave_edit"),
-        Binding("escape", "read", "Close the note", id="chat.read"),
+        Binding("escape", "read", "Close the warning", id="chat.read"),
+        Binding("escape", "stop_load", "Stop loading", id="chat.stop_load"),
         Binding("escape", "home", "To the composer", show=False),
         Binding("tab", "complete", "Complete", id="chat.complete", priority=True),
         Binding("tab", "example", "Example", id="chat.example", priority=True),
@@ -250,7 +251,11 @@ class ChatScreen(Screen[None]):
         self._show_below()
 
     def action_stop(self) -> None:
-        """Stop the answer, or the loading of a pair."""
+        """Stop the answer."""
+        self.app.stop()
+
+    def action_stop_load(self) -> None:
+        """Stop the loading of a pair: the last thing Esc does, when all else is closed."""
         self.app.stop()
 
     def action_leave_edit(self) -> None:
@@ -297,7 +302,9 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only the keys that do something now."""
         if action == "stop":
-            return self.talk.answering or self.app.loading.stoppable
+            return self.talk.answering
+        if action == "stop_load":
+            return self.app.loading.stoppable
         if action == "leave_edit":
             return self.editing is not None and not self.talk.answering
         if action == "page":

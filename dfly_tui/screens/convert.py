@@ -18,10 +18,10 @@ from textual.widgets import Input, RadioButton, RadioSet, Static
 from dfly_core.records.checked import Checked, check_lines, sizing_words
 from dfly_core.records.commands import Convert
 from dfly_core.records.events import Cancelled, Converted, Event, Failed, Progress
+from dfly_core.records.sizes import size_words
 from dfly_tui.engine import Gone
 from dfly_tui.state.checking import OFFICIAL, first_run_words
 from dfly_tui.state.models import Found, find_models, memory_size, model_roots, on_mac
-from dfly_tui.state.progress import amount
 from dfly_tui.state.use import Use, fit_words, use_of
 from dfly_tui.text import content, middle
 from dfly_tui.widgets.keys import Keys
@@ -55,9 +55,9 @@ class ConvertScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "start", "Convert", id="convert.start"),
         Binding("ctrl+s", "busy", show=False),
-        Binding("ctrl+u", "use", "Use it now", id="convert.use", priority=True),
-        # Where a field does not clear its line with it.
-        Binding("ctrl+u", "cannot_use", show=False),
+        # No field edits its line with this key.
+        Binding("ctrl+y", "use", "Use it now", id="convert.use"),
+        Binding("ctrl+y", "cannot_use", show=False),
         Binding("escape", "leave", "Stop or back", id="convert.back"),
     ]
     DEFAULT_CSS = """
@@ -93,6 +93,7 @@ class ConvertScreen(Screen[None]):
         self._failed: Convert | None = None  # what the error on the page is about
         self._use: Use | None = None  # how the result can be used
         self._fit = ""  # whether it fits the target that is named
+        self._told = ""  # what stands under Check
 
     def compose(self) -> ComposeResult:
         """The page."""
@@ -208,6 +209,7 @@ class ConvertScreen(Screen[None]):
             known = {sizing.bits: sizing_words(sizing) for sizing in found.sizes}
             rests = found.rests_on if known else ""
             labels = [known.get(bits, label) for bits, label in zip(_BITS, _LABELS, strict=True)]
+        self._told = words
         self.query_one("#check", Static).update(content(words))
         under = self.query_one("#rests", Static)
         under.update(content(rests))
@@ -246,8 +248,7 @@ class ConvertScreen(Screen[None]):
             elif isinstance(event, Cancelled):
                 self._say("Stopped: nothing was left behind.", "")
             elif isinstance(event, Failed):
-                words = f"{event.what}: {event.remedy}" if event.remedy else event.what
-                self._say(for_here(words), "$error")
+                self._say_failed(event)
         self.refresh_bindings()
 
     def lost(self, gone: Gone) -> None:
@@ -255,6 +256,14 @@ class ConvertScreen(Screen[None]):
         self._busy = ""
         if self.is_attached:
             self._say(f"The engine ended ({gone.words}); the output was not touched.", "$error")
+
+    def _say_failed(self, event: Failed) -> None:
+        """Why nothing was converted; not once more where it stands under Check."""
+        words = f"{event.what}: {event.remedy}" if event.remedy else event.what
+        known = for_here(event.what) in self._told
+        self._say(
+            "Not converted: the reason stands under Check" if known else for_here(words), "$error"
+        )
 
     def _say(self, words: str, style: str) -> None:
         self._failed = self._command if style == "$error" else None
@@ -267,7 +276,7 @@ class ConvertScreen(Screen[None]):
         report = self._report or {}
         folder = Path(str(report.get("output", self._output)))
         self._use = use_of(folder, self._target, self._models, self.app.verify)
-        last = f"ctrl+u uses it now, {self._use.words}; Esc goes back"
+        last = f"ctrl+y uses it now, {self._use.words}; Esc goes back"
         if self._use.load is None:
             last = f"It can't be used now: {self._use.words}. Name another target above, or Esc"
         self._say("\n".join([*report_lines(report), last]), "$success")
@@ -285,7 +294,9 @@ class ConvertScreen(Screen[None]):
 
     def action_cannot_use(self) -> None:
         """There is nothing that could be used."""
-        if self._use is None:
+        if self._busy:
+            self.action_busy()
+        elif self._use is None:
             self.app.say_line("There is no result yet: ctrl+s converts")
         else:
             self.app.say_line(f"It can't be used now: {self._use.words}")
@@ -317,7 +328,7 @@ def report_lines(report: dict[str, Any]) -> list[str]:
     if isinstance(size, (int, float)):
         seconds = report.get("seconds")
         took = f" in {seconds:.1f} s" if isinstance(seconds, (int, float)) else ""
-        lines.append(f"{amount(size, 'bytes')}, {tensors} tensors, {report.get('dtype', '')}{took}")
+        lines.append(f"{size_words(size)}, {tensors} tensors, {report.get('dtype', '')}{took}")
     lines += [str(note) for note in report.get("notes") or []]
     agreement = report.get("agreement")
     if isinstance(agreement, dict):

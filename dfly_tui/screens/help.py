@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from dfly_tui.commands import COMMANDS
 from dfly_tui.screens.dialogs import Dialog
-from dfly_tui.widgets.step_strip import ACCEPTED, OWN, PROMPT, REJECTED, UNVERIFIED, coloured
+from dfly_tui.widgets.step_strip import ACCEPTED, OWN, PROMPT, REJECTED, UNUSED, coloured
 
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 READING = (
     (ACCEPTED, "a drafted token that the target agreed with: it came for free"),
     (REJECTED, "a drafted token that the target did not want: thrown away"),
-    (UNVERIFIED, "a drafted token that was not checked in this step"),
-    (OWN, "the target's own token; every step ends with one"),
+    (UNUSED, "a drafted token that was not checked, or that lay past the answer's end"),
+    (OWN, "the target's own token; every step ends with one, unless the answer ends before it"),
     (PROMPT, "the prompt was read"),
 )
 
@@ -102,8 +102,8 @@ def example(width: int) -> Content:
     """A row as the panel has it, and what stands where."""
     shown = Content("9 ").stylize("$foreground 50%") + coloured("●○○○○○○◆") + Content(" 2 so on")
     words = (
-        "its number, the fate of each draft, how many tokens it gave, fewer than its solid marks "
-        "where the answer ended among them, and their text"
+        "its number, the fate of each draft, how many tokens it gave, as many as it has solid "
+        "marks, and their text"
     )
     return _hung(shown, words, 21, width)
 

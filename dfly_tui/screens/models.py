@@ -13,6 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from dfly_core.records.commands import Load
+from dfly_core.records.sizes import size_words
 from dfly_tui.screens.dialogs import AskLine, Dialog
 from dfly_tui.state.models import (
     Found,
@@ -24,7 +25,6 @@ from dfly_tui.state.models import (
     read_model,
     too_large,
 )
-from dfly_tui.state.progress import amount
 from dfly_tui.text import content, line
 
 if TYPE_CHECKING:
@@ -196,4 +196,4 @@ def _row(name: str, about: str) -> Content:
 def _about(model: Found) -> str:
     bits = model.config.get("quantization")
     quantised = f"{bits.get('bits')} bit, " if isinstance(bits, dict) and bits.get("bits") else ""
-    return f"{quantised}{amount(model.size, 'bytes')}, {model.where}"
+    return f"{quantised}{size_words(model.size)}, {model.where}"

@@ -16,7 +16,7 @@ from dfly_tui.screens.dialogs import Dialog
 from dfly_tui.state.panel import NO_REASON
 from dfly_tui.state.progress import plural
 from dfly_tui.text import line
-from dfly_tui.widgets.step_strip import ACCEPTED, OWN, REJECTED, UNVERIFIED, coloured
+from dfly_tui.widgets.step_strip import coloured, fate, glyphs
 
 _DIM = "$foreground 60%"
 
@@ -65,13 +65,16 @@ def page(step: Step) -> list[Content]:
     if step.proposals:
         lines.append(_row("", "drafted", "target's choice", _DIM))
     for slot, token in enumerate(step.proposals):
-        mark = {"accepted": ACCEPTED, "rejected": REJECTED}.get(step.outcome(slot), UNVERIFIED)
         choice = step.chosen[slot].piece if slot < len(step.chosen) else None
         parts = slot == step.accepted and slot < step.width
-        row = _row(mark, quoted(token.piece), "" if choice is None else quoted(choice))
-        lines.append(row + Content("  they part").stylize("$warning") if parts else row)
+        row = _row(fate(step, slot), quoted(token.piece), "" if choice is None else quoted(choice))
+        if slot == step.kept < len(step.chosen):
+            row += Content("  past the answer's end").stylize(_DIM)
+        elif parts:
+            row += Content("  they part").stylize("$warning")
+        lines.append(row)
     if step.is_cycle and step.accepted == len(step.proposals) and step.chosen:
-        lines.append(_row(OWN, "", quoted(step.chosen[-1].piece)))
+        lines.append(_row(glyphs(step)[-1], "", quoted(step.chosen[-1].piece)))
     lines += [Content(""), Content("gave  ").stylize(_DIM) + line(quoted(step.text), limit=200)]
     if step.kept < len(step.chosen):
         past = plural(len(step.chosen) - step.kept, "token")

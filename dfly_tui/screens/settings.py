@@ -19,6 +19,8 @@ from dfly_tui.text import content, line, middle
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
 
+# Values with which a setting does nothing.
+_OFF = {"top_p": 1.0, "top_k": 0}
 _CHOICES = {"verify": ("exact", "auto", "fast")}
 # The pair has a screen of its own; keys are a table for an editor.
 _NAMES = [f.name for f in fields(Settings) if f.name not in ("model", "draft", "no_draft", "keys")]
@@ -141,8 +143,14 @@ def _fault(name: str, text: str) -> str:
 
 def _row(name: str, settings: Settings) -> Content:
     value = getattr(settings, name)
-    shown = {True: "on", False: "off", None: "automatic", "": "none"}.get(value, str(value))
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        shown = str(value)
+    shown = str(value)
+    if value == _OFF.get(name):
+        shown += " (off)"
+    elif isinstance(value, bool):
+        shown = "on" if value else "off"
+    elif value is None:
+        shown = "new each time" if name == "seed" else "automatic"
+    elif value == "":
+        shown = "none"
     label = Content(f"{name.replace('_', ' '):<18}")
     return label + line(shown, limit=44).stylize("bold")

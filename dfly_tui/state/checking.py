@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dfly_core.records.memory import CONTEXT, official_need, usable
+from dfly_core.records.sizes import memory_words
 
 OFFICIAL = "AngelSlim/Qwen3-8B-DFly-Block8"
 
@@ -12,13 +13,10 @@ def first_run_words(memory: int | None, mac: bool) -> str:
     need = official_need()
     said = f"Qwen3-8B with its drafter, in 4 bit, needs {need.words}"
     if not mac:
-        return (
-            f"{said}, and a Mac: with MLX's CPU backend, which this system has by default, it "
-            "takes seconds per token."
-        )
+        return f"{said}, and a Mac's GPU: on the processor alone each token takes seconds."
     if memory is None:
         return f"{said}."
     fits = need.at(CONTEXT) <= usable(memory)
     return (
-        f"{said}; this machine has {memory / 1e9:.0f} GB: it {'fits' if fits else 'does not fit'}."
+        f"{said}; this machine has {memory_words(memory)}: it {'fits' if fits else 'does not fit'}."
     )

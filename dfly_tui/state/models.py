@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dfly_core.records.commands import Load
+from dfly_core.records.files import contents
 from dfly_core.records.loaded import PairInfo
 from dfly_core.records.memory import CONTEXT, Need, kv_bytes, usable
+from dfly_core.records.sizes import memory_words
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def find_models(roots: list[tuple[str, Path]]) -> list[Found]:
 def read_model(folder: Path, where: str = "folder") -> Found | None:
     """The model in a folder, or None."""
     try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
+        config = json.loads(contents(folder / "config.json"))
         weights = [p for p in folder.iterdir() if p.suffix in (".safetensors", ".bin", ".pt")]
         size = sum(p.stat().st_size for p in weights)
     except (OSError, ValueError):
@@ -131,7 +133,7 @@ def too_large(target: Found, memory: int | None) -> str:
         need = Need(target.size, 0)
     if memory is None or need.at(CONTEXT) <= usable(memory):
         return ""
-    return f"needs {need.words}, even alone; this machine has {memory / 1e9:.0f} GB"
+    return f"needs {need.words}, even alone; this machine has {memory_words(memory)}"
 
 
 def on_mac() -> bool:

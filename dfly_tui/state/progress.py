@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dfly_core.records.events import Progress
+from dfly_core.records.sizes import size_words
 
 
 def amount(count: float, unit: str) -> str:
     """A count with its unit, bytes in the scale people use."""
-    if unit != "bytes":
-        return f"{count:,.0f} {unit}"
-    for name, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.{2 if name == 'GB' else 0}f} {name}"
-    return f"{count:.0f} B"
+    return size_words(count) if unit == "bytes" else f"{count:,.0f} {unit}"
 
 
 def duration(seconds: float) -> str:

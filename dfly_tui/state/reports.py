@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from dfly_core.records import report as records
+from dfly_core.records.files import contents
 from dfly_core.records.marks import marked_words, marks
 from dfly_tui.state.progress import plural
 
@@ -117,7 +118,7 @@ def bar(speedup: float | None, width: int = 12) -> str:
 def read_report(path: Path) -> Report | None:
     """The report in a file, or None."""
     try:
-        plain = json.loads(path.read_text("utf-8"))
+        plain = json.loads(contents(path))
         report = Report(path, path.stat().st_mtime, plain)
         # A file of another kind fails here, not on the screen.
         report.page()

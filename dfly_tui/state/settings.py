@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from dfly_core.records.commands import GenerateOptions
+from dfly_core.records.files import contents
 from dfly_core.records.loaded import VerifyMode
 from dfly_core.records.wire import WireError, from_plain
 
@@ -76,7 +77,7 @@ def load_settings(path: Path) -> tuple[Settings, str]:
     """The settings and, if the file could not be used, a line that says so."""
     settings = Settings()
     try:
-        plain = json.loads(path.read_text("utf-8"))
+        plain = json.loads(contents(path))
         if not isinstance(plain, dict):
             raise ValueError("not an object")
     except FileNotFoundError:

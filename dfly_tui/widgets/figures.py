@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from dfly_core.records.memory import need_of
+from dfly_core.records.promise import short_words
+from dfly_core.records.sizes import size_words
 from dfly_tui.state.panel import PanelState
 from dfly_tui.text import line
 from dfly_tui.widgets.step_strip import LEGEND, STYLES, coloured, glyphs
 
 _DIM = "$foreground 60%"
+NO_LIMIT = 2**31 - 1  # tokens: what a model has whose config names none
 _FILLED, _EMPTY = "━", "─"
 # The engine's "proposals right lately" and the panel's "accepted" are two figures.
 LATELY = "Lately: in earlier answers, too, and only up to a step's first wrong proposal."
@@ -30,12 +34,14 @@ def headline(state: PanelState) -> Content:
 
 
 def legend() -> Content:
-    """What a row of the strip means."""
+    """What a row of the strip means, in two lines."""
     parts = [
         Content(mark).stylize(STYLES[mark]) + Content(f" {word}").stylize(_DIM)
         for mark, word in LEGEND
     ]
-    return Content("  ").join([*parts, Content("N tokens").stylize(_DIM)])
+    gave = Content("N tokens it gave").stylize(_DIM)
+    first, second = Content("  ").join(parts[:3]), Content("  ").join([*parts[3:], gave])
+    return Content("\n").join([first, second])
 
 
 def guide() -> Content:
@@ -47,7 +53,7 @@ def guide() -> Content:
         Content(""),
         coloured("●") + Content(" drafted, and the target agreed").stylize(dim),
         coloured("○") + Content(" drafted, and the target refused").stylize(dim),
-        coloured("·") + Content(" drafted, not checked in this step").stylize(dim),
+        coloured("·") + Content(" drafted, but not checked or not needed").stylize(dim),
         coloured("◆") + Content(" the target's own token, one a step").stylize(dim),
         Content(""),
         Content("The more solid dots, the faster. The answer is the same without them.").stylize(
@@ -93,12 +99,13 @@ def standing(state: PanelState, width: int, tall: bool = True) -> Content:
     mark = {"matches": "=", "differs": "≠"}.get(state.parity.state, "?")
     rows.append(Content(f"{mark} ").stylize(colour) + Content(f"Parity: {state.parity.words}"))
     if state.verdict is not None and tall:
-        mode, checked = state.verdict.mode, state.verdict.words
-        if not checked.startswith(("exact", "fast")):
-            checked = f"{mode}: {checked}"
-        rows.append(line(f"Verify {checked}", limit=5 * width // 2).stylize(_DIM))
+        words = f"Verify {short_words(state.verdict)}"
+        rows.append(line(words, limit=5 * width // 2).stylize(_DIM))
     if state.pair is not None:
         rows.append(context(state, width))
+        if tall and state.pair.context_limit < NO_LIMIT:
+            full = need_of(state.pair).at(state.pair.context_limit)
+            rows.append(Content(f"Full context: {size_words(full)} with the program").stylize(_DIM))
     return Content("\n").join(rows)
 
 
@@ -157,16 +164,8 @@ def _ceiling(state: PanelState) -> tuple[str, str]:
 def _memory(state: PanelState) -> tuple[str, str]:
     if not state.peak_memory:
         return "", ""
-    count, unit = size(state.peak_memory)
+    count, unit = size_words(state.peak_memory).split()
     return count, f"{unit} used"
-
-
-def size(count: int) -> tuple[str, str]:
-    """Bytes as a number and a unit."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-        if count >= scale:
-            return f"{count / scale:.{1 if unit == 'GB' else 0}f}", unit
-    return f"{count / 1e3:.0f}", "kB"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -9,8 +9,8 @@ from textual.widgets._footer import FooterKey
 
 # Actions, most needed first; what is not named here goes before them, from the right.
 _NEEDED = (
-    "leave", "stop", "leave_edit", "read", "start", "use", "help", "command_palette", "quit",
-    "send", "complete", "example",
+    "leave", "stop", "leave_edit", "read", "stop_load", "start", "use", "help", "command_palette",
+    "quit", "send", "complete", "example",
 )  # fmt: skip
 
 

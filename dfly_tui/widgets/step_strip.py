@@ -18,23 +18,30 @@ from dfly_core.records.step import Step
 from dfly_tui.state.panel import was_off
 from dfly_tui.text import line
 
-ACCEPTED, REJECTED, OWN, UNVERIFIED, PROMPT = "●", "○", "◆", "·", "▸"
+ACCEPTED, REJECTED, OWN, UNUSED, PROMPT = "●", "○", "◆", "·", "▸"
 STYLES = {
     ACCEPTED: "$success",
     REJECTED: "$error",
     OWN: "$warning",
-    UNVERIFIED: "$foreground 40%",
+    UNUSED: "$foreground 40%",
     PROMPT: "$foreground 40%",
 }
-LEGEND = ((ACCEPTED, "accepted"), (REJECTED, "rejected"), (OWN, "own"))
+LEGEND = ((ACCEPTED, "accepted"), (REJECTED, "rejected"), (UNUSED, "unused"), (OWN, "target's own"))
 
 
 def glyphs(step: Step) -> str:
-    """One glyph per proposal, the target's own token after the accepted ones."""
+    """One glyph per proposal, then the target's own token: as many solid ones as tokens it gave."""
     if not step.is_cycle:
         return PROMPT if step.index == 0 else OWN if step.chosen else ""
-    fates = {"accepted": ACCEPTED, "rejected": REJECTED, "unverified": UNVERIFIED}
-    return "".join(fates[step.outcome(slot)] for slot in range(len(step.proposals))) + OWN
+    own = OWN if step.kept > step.accepted else UNUSED
+    return "".join(fate(step, slot) for slot in range(len(step.proposals))) + own
+
+
+def fate(step: Step, slot: int) -> str:
+    """The glyph of proposal `slot` (from 0): one past the answer's end was of no use either."""
+    if slot >= step.kept and step.kept < len(step.chosen):
+        return UNUSED
+    return {"accepted": ACCEPTED, "rejected": REJECTED}.get(step.outcome(slot), UNUSED)
 
 
 def coloured(marks: str) -> Content:

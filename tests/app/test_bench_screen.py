@@ -79,7 +79,7 @@ async def test_rates_of_one_trial_are_marked_in_the_table_and_by_the_median(
         d.app.screen.query_one("#trials", Input).value = "1"
         await measured(d, 1)
         await d.sees("2.20x?")
-        await d.sees("3 of 3 rows marked")
+        await d.sees("3 of 3 rows doubtful (?)")
         await d.sees("code-0 [/]? 1 trial: no spread")
         d.app.screen.query_one("#trials", Input).value = "3"
         await measured(d, 2)
@@ -129,6 +129,18 @@ async def test_at_30_by_8_the_form_is_there_first_then_rows_and_progress(open_ap
         await d.pilot.press("escape")
         await d.wait(lambda: not d.app.desk.busy)
         await d.sees("code-1")
+
+
+async def test_a_run_stopped_before_its_first_row_says_that_nothing_was_kept(
+    open_app: Opener, home: Path
+) -> None:
+    async with open_app("slowrow") as d:
+        await d.pilot.press("f8", "ctrl+s")
+        await d.sees("0 of 12")
+        await d.pilot.press("escape")
+        await d.sees("Stopped before a row was finished: nothing was kept")
+        assert "Report" not in d.shown
+        assert list((home / "data/reports").iterdir()) == []
 
 
 async def test_keys_that_can_do_nothing_say_why(open_app: Opener) -> None:

@@ -13,6 +13,7 @@ from dfly_tui.screens.models import ModelsScreen
 from dfly_tui.state.models import find_models
 from dfly_tui.state.use import fit_words, use_of
 from dfly_tui.text import middle
+from dfly_tui.widgets.line_input import LineInput
 from tests.app.app_driving import Driver, Opener
 from tests.app.test_screens import DRAFTER, TARGET, model
 
@@ -39,13 +40,20 @@ async def test_a_result_that_fits_nothing_is_not_offered_until_a_target_is_named
         await d.pilot.press("ctrl+s")
         await d.sees("It can't be used now: no target on this machine fits it: it was made for 80")
         assert "Use it now" not in d.shown
-        d.app.screen.query_one("#bits").focus()
-        await d.pilot.press("ctrl+u")
+        await d.pilot.press("ctrl+y")
         await d.wait(lambda: any("can't be used now" in n.message for n in d.app._notifications))
         d.app.screen.query_one("#target", Input).value = str(large)
-        await d.sees("ctrl+u uses it now, with large")
+        await d.sees("ctrl+y uses it now, with large")
         await d.sees("Use it now")
+        # What empties a field is no key to leave the page with.
+        target = d.app.screen.query_one("#target", LineInput)
+        target.focus()
         await d.pilot.press("ctrl+u")
+        await d.sees("It can't be used now")
+        assert target.value == ""
+        target.value = str(large)
+        await d.sees("Use it now")
+        await d.pilot.press("ctrl+y")
         await d.wait(lambda: d.app.screen is d.app.chat_screen and d.ready)
         assert d.app.loaded == Load(str(large), str(home / "data/models/source-MLX"))
         # F6 says which pair that is.
@@ -98,11 +106,25 @@ async def test_one_thing_at_a_time_is_said_and_so_is_that_there_is_no_result(
         await d.pilot.press("f7")
         d.app.screen.query_one("#bits").focus()
         for keys, words in (
-            (("ctrl+u",), "There is no result yet: ctrl+s converts"),
+            (("ctrl+y",), "There is no result yet: ctrl+s converts"),
             (("ctrl+s", "ctrl+s"), "The conversion still runs; Esc stops it"),
         ):
             await d.pilot.press(*keys)
             await d.wait(lambda w=words: any(w in n.message for n in d.app._notifications))
+
+
+async def test_a_reason_that_stands_under_check_is_not_said_again_under_output(
+    open_app: Opener,
+) -> None:
+    why = "x/y could not be fetched from the hub: check the network"
+    async with open_app("nonet", size=(120, 40)) as d:
+        await d.pilot.press("f7", "ctrl+s")
+        await d.sees(why)  # without a check it is said where it belongs
+        await d.pilot.press("enter")
+        await d.sees(f"can't convert: {why}")
+        await d.pilot.press("ctrl+s")
+        await d.sees("Not converted: the reason stands under Check")
+        assert d.shown.count(why) == 1
 
 
 @pytest.mark.parametrize("screen", ["export", "output"])

@@ -7,13 +7,16 @@ from dataclasses import replace
 import pytest
 
 from dfly_core.records.loaded import PairInfo, Verdict
+from dfly_core.records.memory import need_of
+from dfly_core.records.promise import short_words
+from dfly_core.records.sizes import size_words
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Seconds, Step, Token
 from dfly_tui.screens.help import example
 from dfly_tui.screens.replay import page
 from dfly_tui.state.panel import NO_REASON, PanelState, compare
 from dfly_tui.widgets import figures
-from dfly_tui.widgets.step_strip import row
+from dfly_tui.widgets.step_strip import glyphs, row
 from tests.app.app_driving import Opener
 
 PAIR = PairInfo(
@@ -121,6 +124,46 @@ def test_whatever_the_engine_says_no_state_without_drafts_lacks_off_and_why(
     assert "off" not in row(state.steps[0], state.slots, 41).plain
 
 
+def test_what_lies_past_the_answers_end_is_marked_as_unused_in_strip_and_replay() -> None:
+    whole = cycle(1, 4, Seconds(0.1))
+    assert glyphs(whole) == "●●●●○○○◆"
+    for kept, marks in ((2, "●●······"), (4, "●●●●····"), (0, "········")):
+        cut = replace(whole, kept=kept, texts=("a",) * kept, finish="stop")
+        assert glyphs(cut) == marks
+        assert glyphs(cut).count("●") == kept  # the number behind the row
+        rows = [line.plain for line in page(cut) if line.plain[1:3] == "  "]
+        assert "".join(row[0] for row in rows if "“" in row) == marks[:7]
+        assert [n for n, row in enumerate(rows) if "past the answer's end" in row] == [kept + 1]
+    assert glyphs(replace(cycle(1, 7, Seconds(0.1)), kept=7)) == "●●●●●●●·"
+    assert "· unused" in figures.legend().plain
+    assert all(len(row) <= 42 for row in figures.legend().plain.split("\n"))
+
+
+def test_the_panel_and_doctor_count_the_same_memory_and_say_what_it_is() -> None:
+    state = answered(cycle(1, 7, Seconds(0.04)))
+    need = need_of(PAIR)
+    assert need.weights == 11_000_000
+    assert f"Full context: {size_words(need.at(2048))} with the program" in told(state)
+    state.pair = replace(PAIR, context_limit=figures.NO_LIMIT)
+    assert "Full context" not in told(state)
+
+
+def test_the_verdict_is_told_in_few_words_that_keep_its_meaning() -> None:
+    state = answered(cycle(1, 7, Seconds(0.04)))
+    assert "Verify exact: 7 tokens in one pass, same bits as one at a time" in told(state)
+    fast = replace(VERDICT, mode="auto", taken="fast")
+    for verdict, words in (
+        (fast, "fast (auto): nearly tied tokens may differ from the target's own"),
+        (
+            replace(VERDICT, exact_width=0),
+            "exact: one token at a time, no larger pass has the same",
+        ),
+        (replace(VERDICT, exact_width=0, words="withdrawn: why"), "withdrawn: why"),
+    ):
+        assert short_words(verdict).startswith(words)
+        assert len(short_words(verdict)) <= 5 * 42 // 2 - len("Verify ")
+
+
 def test_a_target_alone_says_that_no_drafter_is_loaded() -> None:
     state = answered(plain_step(1, off="no drafter is loaded"))
     state.pair = replace(PAIR, draft=None)
@@ -155,7 +198,7 @@ def test_the_row_that_help_explains_gives_as_many_tokens_as_it_has_solid_marks()
 def test_the_memory_on_the_panel_says_what_it_is() -> None:
     state = answered(cycle(1, 3, Seconds(0.02)))
     state.peak_memory = 15_000_000
-    assert "15 MB used" in figures.headline(state).plain
+    assert "15.0 MB used" in figures.headline(state).plain
 
 
 @pytest.mark.parametrize(

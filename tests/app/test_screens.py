@@ -195,10 +195,10 @@ def test_a_target_that_is_too_large_says_what_it_needs() -> None:
     config = TARGET | sizes | {"num_hidden_layers": 36}
     large = Found("large", Path(), "folder", "target", 10_000_000_000, config)
     told = too_large(large, 12_000_000_000)
-    assert told.startswith("needs 10.54 GB + 0.15 GB per 1,000 tokens of context, even alone")
+    assert told.startswith("needs 10.5 GB + 147 MB per 1,000 tokens of context, even alone")
     assert too_large(large, 64_000_000_000) == too_large(large, None) == ""
     unclear = Found("odd", Path(), "folder", "target", 10_000_000_000, {"hidden_size": "?"})
-    assert "10.54 GB" in too_large(unclear, 12_000_000_000)
+    assert "10.5 GB" in too_large(unclear, 12_000_000_000)
 
 
 async def test_fault_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be_chosen(
@@ -262,7 +262,9 @@ async def test_esc_stops_a_load_and_the_pair_from_before_is_loaded_again(
         await d.pilot.press("escape")
         await d.wait(lambda: d.ready)
         words = d.app.chat_screen.notice.words
-        assert words == "Loading was stopped. Back to what you had: embedded pair"
+        assert (
+            words == "Loading was stopped. F6 loads it again. Back to what you had: embedded pair"
+        )
         assert d.app.loaded == Load()
         # What waited for the other pair is not sent to this one.
         assert d.app.chat_screen.composer.draft == "for the new one"
@@ -274,12 +276,33 @@ async def test_esc_stops_the_first_load_and_ctrl_r_tries_again(open_app: Opener)
     async with open_app("slowstart", load=False) as d:
         await d.sees("self-test: linear")
         await d.pilot.press("escape")
-        await d.sees("Loading was stopped. F6 chooses another pair, ctrl+r tries again")
+        await d.sees("Loading was stopped. ctrl+r loads it again, F6 chooses another pair")
         assert d.app.panel.pair is None
         await d.sees("no pair loaded")
         await d.pilot.press("ctrl+r")
         await d.wait(lambda: d.ready)
         assert not d.app.chat_screen.notice.words
+
+
+async def test_esc_closes_what_is_open_before_it_stops_a_load(open_app: Opener) -> None:
+    async with open_app("slowstart", load=False) as d:
+        await d.sees("self-test: linear")
+        d.app.chat_screen.trouble("Something is off")
+        for key, words in (
+            ("", "Something is off"),
+            ("f1", "Esc closes this"),
+            ("ctrl+p", "Search"),
+        ):
+            if key:
+                await d.pilot.press(key)
+            await d.sees(words)
+            await d.pilot.press("escape")
+            await d.wait(lambda w=words: w not in d.shown)
+            assert d.app.desk.busy == "load"
+            assert d.app.pair_words != "stopping"
+        await d.sees("Stop loading")
+        await d.pilot.press("escape")
+        await d.sees("Loading was stopped. ctrl+r loads it again")
 
 
 async def test_an_engine_that_dies_of_a_pair_is_not_given_it_again(open_app: Opener) -> None:
@@ -322,7 +345,7 @@ async def test_the_wizard_checks_converts_reports_and_the_result_can_be_used(
         await d.pilot.press("ctrl+s")
         await d.sees("Converted to")
         await d.sees("embed_tokens dropped")
-        await d.pilot.press("ctrl+u")
+        await d.pilot.press("ctrl+y")
         await d.wait(lambda: d.app.screen is d.app.chat_screen and d.ready)
         pair = d.app.panel.pair
         assert pair is not None
@@ -352,16 +375,16 @@ async def test_the_check_page_is_the_engines_own_and_follows_what_is_chosen(
         await d.pilot.press("enter")
         await d.sees("serving folder of x/y, revision 5712926: 2.58 GB of weights, 2.58 GB to down")
         for words in (
-            "5 draft layers", "result 2.26 GB, 500.00 GB free", "embed_tokens.weight",
+            "5 draft layers", "result 2.26 GB, 500 GB free", "embed_tokens.weight",
             "not looked at before converting: values",
             "as stored: 2.26 GB, about 2.7x (41 tok/s), a draft = 0.79 target steps",
-            "8 bit: 1.20 GB", "4 bit: 637.0 MB, speed unknown",
+            "8 bit: 1.20 GB", "4 bit: 637 MB, speed unknown",
             "speed: from 2",
         ):  # fmt: skip
             assert words in d.shown
         # Other weights: checked again, without a key.
         await d.pilot.press("tab", "tab", "down", "down", "enter")
-        await d.sees("result 637.0 MB")
+        await d.sees("result 637 MB")
         await d.wait(lambda: not d.app.desk.busy)
         # Another output: what was found is void until it is checked.
         await d.pilot.press("tab", *"/taken")

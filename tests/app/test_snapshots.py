@@ -42,7 +42,7 @@ def steady(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9e11, 4e11, 5e11))
     for module in (convert, welcome):
-        monkeypatch.setattr(module, "memory_size", lambda: 16_000_000_000)
+        monkeypatch.setattr(module, "memory_size", lambda: 16 * 2**30)
         monkeypatch.setattr(module, "on_mac", lambda: True)
     monkeypatch.setattr(welcome, "examples", lambda: FALLBACK)
     for screen in (bench, models):

@@ -179,6 +179,18 @@ def test_where_answers_end_at_different_places_the_diagnosis_says_so() -> None:
     assert found.gap is None
 
 
+def test_a_run_that_is_stopped_before_its_first_row_leaves_no_file(job: Bench) -> None:
+    output = output_of(job)
+    before = sorted(output.parent.iterdir())
+    assert bench(job, make_pair(), lambda: True) == Benchmarked(None, 0, 0, 3)
+    assert sorted(output.parent.iterdir()) == before
+    # A report that was there stays what it was.
+    assert bench(job, make_pair()).path == str(output)
+    whole = output.read_bytes()
+    assert bench(job, make_pair(), lambda: True).path is None
+    assert output.read_bytes() == whole
+
+
 def test_an_interrupted_run_keeps_its_rows_and_is_taken_up_again(job: Bench) -> None:
     asked = 0
 

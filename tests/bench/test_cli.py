@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -35,7 +37,7 @@ def test_it_prints_the_path_writes_the_report_and_shows_the_table(
     assert "by category" in captured.err
     assert "[red]y" in captured.err
     assert "(1 trial: no spread" in captured.err
-    assert "2 of 2 rows marked with ?" in captured.err
+    assert "2 of 2 rows doubtful (?), and so are" in captured.err
     report = json.loads(output.read_text())
     assert report["model"] == "embedded"
     assert [row["parity"] for row in report["results"]] == [True, True]
@@ -56,6 +58,28 @@ def test_without_output_the_last_line_names_the_report(
         assert main(["bench", "--prompts", prompts, "--trials", "1", "--max-tokens", "2"]) == 0
         assert capsys.readouterr().out == f"report: {name}\n"
         assert json.loads(Path(name).read_text())["finished"] is True
+
+
+def test_a_run_stopped_before_a_row_says_that_nothing_was_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dfly_core.bench import run as module
+
+    pressed: list[bool] = []
+
+    def stopped(*given):  # type: ignore[no-untyped-def]
+        if not pressed:  # a second time would leave at once
+            os.kill(os.getpid(), signal.SIGINT)
+        pressed.append(True)
+        return run_trial(*given)
+
+    monkeypatch.setattr(module, "run_trial", stopped)
+    output = tmp_path / "b.json"
+    options = ["--prompts", str(two_prompts(tmp_path)), "--output", str(output), *PROMPTS]
+    assert main(["bench", *options]) == 130
+    captured = capsys.readouterr()
+    assert (captured.out, output.exists()) == ("", False)
+    assert "Stopped before a row was finished: nothing was kept" in captured.err
 
 
 def test_a_withheld_row_makes_the_exit_code_3(

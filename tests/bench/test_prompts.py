@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,17 @@ def test_our_own_set_is_eight_of_each_kind() -> None:
     prompts = read_prompts()
     assert Counter(p.category for p in prompts) == {"code": 8, "math": 8, "chat": 8}
     assert len({p.prompt for p in prompts}) == 24
+
+
+def test_a_folder_a_device_or_a_pipe_without_a_writer_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in (
+        (tmp_path, r"can't be read \(Is a directory\)"),
+        (Path("/dev/zero"), r"can't be read \(more than 67.1 MB\)"),
+        (tmp_path / "pipe", "pipe holds no prompt"),
+    ):
+        with pytest.raises(Refused, match=said):
+            read_prompts(path)
 
 
 def written(folder: Path, text: str | bytes) -> Path:

@@ -24,6 +24,8 @@ BASE = [Trial(10, True, rate, 0.1, 0.05, 900) for rate in (19.0, 21.0, 20.0)]
 FAST = [Trial(10, True, rate, 0.2, 0.05, 1000, 4.0, 0.5, 3) for rate in (48.0, 52.0, 50.0)]
 REASON = Withheld(0, 3, 5, 6, "a", "b", (1.5, 1.25), 0.25, 2, 1, "a block", "token 3 is off")
 
+HARDWARE = dict.fromkeys(("chip", "os", "mlx", "mlx_lm", "python"), "X1") | {"memory_gb": 16}
+
 
 def row(id: str, category: str, withheld: Withheld | None = None) -> dict[str, Any]:
     return asdict(make_row(id, category, BASE, FAST, withheld))
@@ -75,7 +77,7 @@ def test_categories_count_what_stands_and_take_medians_of_it() -> None:
 def test_a_page_names_machine_verification_and_withheld_rows() -> None:
     report = {
         "model": "m", "draft": "d", "trials": 3, "max_tokens": 128,
-        "hardware": dict.fromkeys(("chip", "memory_gb", "os", "mlx", "mlx_lm", "python"), "X1"),
+        "hardware": HARDWARE,
         "verify": {"words": "exact: so and so"},
         "results": [row("a|b", "code"), row("c", "code", REASON)],
     }  # fmt: skip
@@ -102,7 +104,7 @@ def test_rates_of_one_trial_are_marked_where_they_stand() -> None:
     assert cells(found)[3] == "32.00x?"
     assert cells(by_category([found])[0])[3] == "32.00x?"
     assert mark_lines([found]) == [
-        "1 of 1 rows marked with ?: their rates, and medians over them, are doubtful",
+        "1 of 1 rows doubtful (?), and so are medians over them:",
         "- 1 trial: no spread (every row)",
     ]
     assert plain(trials(1.0, 1.0), trials(2.0, 2.0))["marks"] == ["2 trials: no spread"]
@@ -130,7 +132,7 @@ def test_company_marks_a_row_and_our_own_threads_do_not() -> None:
 def test_a_page_marks_rows_and_counts_them_by_the_medians() -> None:
     report = {
         "model": "m", "draft": "d", "trials": 1, "max_tokens": 128,
-        "hardware": dict.fromkeys(("chip", "memory_gb", "os", "mlx", "mlx_lm", "python"), "X1"),
+        "hardware": HARDWARE,
         "verify": {"words": "exact: so and so"},
         "results": [plain(trials(1.0), trials(2.0)), row("c", "code"), row("d", "code", REASON)],
     }  # fmt: skip
@@ -138,7 +140,7 @@ def test_a_page_marks_rows_and_counts_them_by_the_medians() -> None:
     assert "1 trial of at most" in page
     assert "| 2.00x? | 4.00 | - | equal | 1 trial: no spread |" in page
     assert "| c | 20.0 | 50.0 | 2.50x | 4.00 | 50% | equal |  |" in page
-    assert "| 2 of 3 | 1 of 2 rows marked |" in page
+    assert "| 2 of 3 | 1 of 2 rows doubtful (?) |" in page
 
 
 def test_a_row_that_never_drafted_has_no_ratio_and_says_why() -> None:

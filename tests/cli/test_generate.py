@@ -97,6 +97,35 @@ def test_text_goes_to_stdout_and_everything_else_to_stderr(
     assert "mean accepted length" in found.err
 
 
+@pytest.mark.parametrize(
+    ("stdin", "why"),
+    [
+        ("/dev/zero", "more than 67.1 MB"),
+        ("{}/latin", "not UTF-8 at byte 3"),
+    ],
+)
+def test_a_stdin_that_holds_no_text_is_one_line(tmp_path: Path, stdin: str, why: str) -> None:
+    (tmp_path / "latin").write_bytes(b"caf\xe9")
+    for command in (["dfly_core", "generate", "--prompt", "-"], ["dfly_tui", "--plain"]):
+        with open(os.open(stdin.format(tmp_path), os.O_RDONLY), "rb") as given:  # noqa: PTH123
+            done = subprocess.run(
+                [sys.executable, "-m", *command], stdin=given, capture_output=True, text=True,
+                check=False, env=os.environ | {"HOME": str(tmp_path)},
+            )  # fmt: skip
+        name = "dfly-tui" if "--plain" in command else "dfly-mlx"
+        said = f"{name}: stdin can't be read ({why}): give a pipe or a file of UTF-8 text\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_steps_into_a_pipe_that_nobody_reads_are_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        assert main(["generate", "--prompt", "x", "--steps", str(path)]) == 2
+        assert f"{path} can't be written (" in capsys.readouterr().err
+
+
 def pair_copy(tmp_path: Path, **changes: Any) -> Path:
     """The embedded drafter with a changed config."""
     folder = tmp_path / "changed"

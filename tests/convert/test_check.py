@@ -92,7 +92,7 @@ def test_every_reason_is_told_and_the_sizes_all_the_same(
     found = look(source, tmp_path / "out")
     exists, full = found.refused
     assert "exists" in exists
-    assert "has 0.00 GB free where" in full
+    assert "has 1 B free where" in full
     assert found.free_bytes == 1
     assert found.sizes[0].output_bytes > 0
     assert found.about.startswith("2 draft layers, hidden size 64, vocabulary 96, block size 4")

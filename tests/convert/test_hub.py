@@ -360,7 +360,7 @@ def test_a_check_fetches_small_files_only_and_tells_sizes_layout_and_room(
     spare = 32 << 20
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 0, needed + spare - 1))
     (full,) = checked(tmp_path).refused
-    assert "GB free where" in full
+    assert "MB free where" in full
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 0, needed + spare))
     assert checked(tmp_path).refused == ()
     done = from_hub(tmp_path)[-1]

@@ -58,4 +58,4 @@ def test_with_openblas_fast_differs_and_exact_does_not() -> None:
     assert (found["exact"]["same_ids"], found["exact"]["same_rows"]) == (5, 5)
     assert found["fast"]["same_ids"] < 5
     assert found["fast"]["same_rows"] == 0
-    assert "with detours" in found["words"]
+    assert "by detours" in found["words"]

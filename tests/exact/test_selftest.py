@@ -52,7 +52,7 @@ def test_an_exact_kernel_is_found_exact_and_takes_no_detour(sizes: dict[str, Any
     assert verdict.exact_width == MOST - 1
     if "openblas" not in blas():
         assert verdict.route == "native"
-        assert "as they are" in verdict.words
+        assert "detours" not in verdict.words
         assert verdict.cost_exact == verdict.cost_native
         assert all(route == f"native 2-{MOST}" for _, route in verdict.routes)
 
@@ -104,7 +104,7 @@ def test_a_linear_kernel_that_is_off_is_found_and_routed_around(fault: str) -> N
     verdict = verdict_of(found)
     assert verdict.exact_width == MOST - 1
     assert verdict.route == "detours"
-    assert "with detours" in verdict.words
+    assert "by detours" in verdict.words
 
 
 @pytest.mark.parametrize("fault", ["none", *ROW_FAULTS])
@@ -197,7 +197,7 @@ def test_where_no_route_is_exact_nothing_is_claimed_and_width_is_none(
     assert verdict.exact_width == 1
     assert verdict.width == 1
     assert len(verdict.cost_exact) == 2
-    assert "wider ones up to 5 do not" in verdict.words
+    assert "more than 1 at once would not" in verdict.words
     assert all(" 2" in f" {route}" and "3" not in route for _, route in verdict.routes)
 
 
@@ -218,7 +218,7 @@ def test_a_device_that_does_not_repeat_itself_gets_no_promise() -> None:
     verdict = verdict_of(found)
     assert (verdict.exact_width, verdict.width, verdict.route) == (0, 0, "none")
     assert "nothing can be exact here" in verdict.words
-    assert "one token at a time" in verdict.words
+    assert "each token is decoded alone" in verdict.words
 
 
 def test_a_verdict_names_all_that_was_checked_and_no_more() -> None:

@@ -63,7 +63,7 @@ def test_exact_takes_the_detours_it_needs_and_names_them() -> None:
 def test_a_width_beyond_the_exact_ones_is_never_used() -> None:
     verdict = judged(findings(exact_rows=3))
     assert (verdict.exact_width, verdict.width) == (2, 2)
-    assert "wider ones up to 3 do not" in verdict.words
+    assert "more than 2 at once would not" in verdict.words
 
 
 def test_a_gap_in_the_exact_widths_ends_them() -> None:
@@ -71,7 +71,7 @@ def test_a_gap_in_the_exact_widths_ends_them() -> None:
     gap = replace(found, whole=(replace(found.whole[0], exact=False), *found.whole[1:]))
     verdict = judged(gap)
     assert (verdict.exact_width, verdict.width, verdict.route) == (0, 0, "none")
-    assert "one token at a time" in verdict.words
+    assert "so each token is decoded alone" in verdict.words
     assert verdict.routes == ()
 
 
