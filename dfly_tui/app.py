@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -164,8 +165,14 @@ class DflyApp(ScreenActions):
             self.desk.start()
         self._load_wanted()
         self._plan_tick(_TICK)
+        self.call_after_refresh(self._painted)
+
+    def _painted(self) -> None:
+        """The screen is there: import what the first answer needs, before a key waits for it."""
+        import_module("dfly_tui.widgets.answer")
+
         # What was imported stays: without this, full collections walk it while keys wait.
-        self.call_after_refresh(gc.freeze)
+        gc.freeze()
 
     def _keep_theme(self, theme: Theme) -> None:
         if theme.name != self.settings.theme:

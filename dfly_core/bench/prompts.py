@@ -70,7 +70,7 @@ def _prompt(line: str, where: str) -> Prompt:
     try:
         record: Any = json.loads(line)
     except ValueError as error:
-        raise Refused(f"{where}: not JSON ({error})", REMEDY) from error
+        raise Refused(f"{where}: not JSON", REMEDY) from error
     if not isinstance(record, dict):
         raise Refused(f"{where}: not a JSON object", REMEDY)
     for name, value in record.items():

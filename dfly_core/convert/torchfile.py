@@ -28,6 +28,8 @@ def read_torch(path: Path) -> dict[str, StoredTensor]:
 
     Raises Refused for anything but a state dict of tensors, Unavailable if it can't be read.
     """
+    if not path.is_file():  # opening a pipe might wait forever
+        raise Refused(f"{path} is no file", "name a folder, a file or a hub id")
     try:
         with path.open("rb") as file:
             head = file.read(512)

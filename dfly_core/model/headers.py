@@ -36,6 +36,8 @@ def read_headers(folder: Path) -> dict[str, Header]:
     found: dict[str, Header] = {}
     for path in sorted(folder.glob("model*.safetensors")):
         try:
+            if not path.is_file():  # opening a pipe might wait forever
+                raise ValueError("it is no file")
             with path.open("rb") as file:
                 (length,) = struct.unpack("<Q", file.read(8))
                 if length > min(path.stat().st_size, 100_000_000):

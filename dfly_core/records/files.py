@@ -52,6 +52,11 @@ def to_write(path: str | Path, mode: Literal["w", "a"] = "w") -> TextIO:
 
 
 def _at_once(path: str, flags: int) -> int:
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "a pipe that nobody reads", path) from error
+        raise
     os.set_blocking(descriptor, True)
     return descriptor

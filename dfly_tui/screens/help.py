@@ -27,6 +27,14 @@ READING = (
     (PROMPT, "the prompt was read"),
 )
 
+FIGURES = (
+    ("mean accepted length", "tokens that a step gave, on average: the more, the faster"),
+    ("alone", "tokens/s of the target without a drafter; ~ is an estimate, F5 measures it"),
+    ("1 2 3 ...", "how often the first, second, third draft of a step was right, with counts"),
+    ("1 verify = N", "what a step costs, in steps of the target alone, and what it gives"),
+    ("Parity", "whether the answer was seen equal to the target's own, token by token"),
+    ("used", "memory of models and answer; full context: with the longest chat they can read"),
+)
 
 _IN_CHAT = "Commands, typed as a message or found with ctrl+p"
 
@@ -47,7 +55,7 @@ class HelpScreen(Dialog[None]):
         self._of = of
 
     def compose(self) -> ComposeResult:
-        """Three lists."""
+        """The lists."""
         with VerticalScroll(classes="box"):
             yield Static()
 
@@ -61,13 +69,15 @@ class HelpScreen(Dialog[None]):
 
     def _lines(self, width: int) -> list[Content]:
         here = self._of is self.app.chat_screen
-        lines = [_title("Keys" if here else "Keys of this page")]
+        lines = [Content("Esc closes this, page down scrolls").stylize("$foreground 60%")]
+        lines += [Content(""), _title("Keys" if here else "Keys of this page")]
         lines += [_pair(keys, words, width) for keys, words in self._keys()]
         lines += [Content(""), _title(_IN_CHAT if here else f"In the chat: {_IN_CHAT.lower()}")]
         lines += [_pair(c.usage, c.help, width) for c in COMMANDS]
         lines += [Content(""), _title("A row of the live panel is one step"), example(width)]
         lines += [_hung(coloured(mark), words, 3, width) for mark, words in READING]
-        lines += [Content(""), Content("Esc closes this").stylize("$foreground 60%")]
+        lines += [Content(""), _title("The live panel's figures")]
+        lines += [_pair(name, words, width, 22) for name, words in FIGURES]
         return lines
 
     def _keys(self) -> list[tuple[str, str]]:
@@ -112,8 +122,8 @@ def _title(words: str) -> Content:
     return Content(words).stylize("bold $primary")
 
 
-def _pair(left: str, right: str, width: int) -> Content:
-    return _hung(Content(left).stylize("bold"), right, 17 if width > 44 else 3, width)
+def _pair(left: str, right: str, width: int, indent: int = 17) -> Content:
+    return _hung(Content(left).stylize("bold"), right, indent if width > 44 else 3, width)
 
 
 def _hung(left: Content, right: str, indent: int, width: int) -> Content:

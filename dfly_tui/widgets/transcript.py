@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from dfly_tui.state.conversation import Conversation, Turn, foot_words
+from dfly_tui.state.conversation import Conversation, Turn
 from dfly_tui.text import content, line
-from dfly_tui.widgets.prose import Prose
+
+if TYPE_CHECKING:
+    from dfly_tui.widgets.answer import Answer
 
 WINDOW = 24  # turns mounted at once: layout costs by widget, and keys wait for layout
 
@@ -27,45 +31,6 @@ class Question(Static):
     def __init__(self, turn: Turn) -> None:
         super().__init__(content(_shortened(turn.text)))
         self.turn = turn
-
-
-class Answer(Vertical):
-    """What the model said, and a line under it once it ended."""
-
-    DEFAULT_CSS = """
-    Answer { height: auto; margin: 1 0 0 0; padding: 0 1 0 2; }
-    Answer > .foot { height: auto; color: $foreground 60%; margin: 1 0 0 0; }
-    """
-
-    def __init__(self, turn: Turn) -> None:
-        super().__init__()
-        self.turn = turn
-        self.prose = Prose(turn.text)
-        self._foot = Static(classes="foot")
-
-    def compose(self) -> ComposeResult:
-        """The text, then the foot."""
-        yield self.prose
-        yield self._foot
-
-    def on_mount(self) -> None:
-        """An answer from disk has its foot at once."""
-        self.show_foot()
-
-    def feed(self, text: str) -> None:
-        """Append original text."""
-        self.prose.feed(text)
-
-    def settle(self) -> None:
-        """The answer is whole."""
-        self.prose.settle()
-        self.show_foot()
-
-    def show_foot(self) -> None:
-        """Say how the answer ended and what it took."""
-        words = foot_words(self.turn)
-        self._foot.update(line(words))
-        self._foot.display = bool(words)
 
 
 class Transcript(VerticalScroll):
@@ -144,6 +109,8 @@ class Transcript(VerticalScroll):
     def _view(self, turn: Turn) -> Question | Answer:
         if turn.who == "user":
             return Question(turn)
+        from dfly_tui.widgets.answer import Answer  # not before there is one
+
         view = Answer(turn)
         if turn.end is None:
             self._live = view

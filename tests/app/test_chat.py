@@ -9,7 +9,8 @@ import pytest
 
 from dfly_tui.state.conversation import Conversation, Turn, Who
 from dfly_tui.state.store import Store
-from dfly_tui.widgets.transcript import Answer, Question
+from dfly_tui.widgets.answer import Answer
+from dfly_tui.widgets.transcript import Question
 from tests.app.app_driving import Opener
 
 

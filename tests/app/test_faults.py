@@ -21,8 +21,8 @@ import dfly_tui
 from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
 from dfly_tui.screens.chats import ChatsScreen
+from dfly_tui.widgets.answer import Answer
 from dfly_tui.widgets.prose import Prose
-from dfly_tui.widgets.transcript import Answer
 from tests.app.app_driving import Opener, wait_until
 from tests.app.terminal import slowness
 from tests.tools.ui_latency import measure

@@ -12,7 +12,7 @@ from dfly_core.records.promise import short_words
 from dfly_core.records.sizes import size_words
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Seconds, Step, Token
-from dfly_tui.screens.help import example
+from dfly_tui.screens.help import FIGURES, example
 from dfly_tui.screens.replay import page
 from dfly_tui.state.panel import NO_REASON, PanelState, compare
 from dfly_tui.widgets import figures
@@ -193,6 +193,14 @@ def test_the_row_that_help_explains_gives_as_many_tokens_as_it_has_solid_marks()
     _, marks, count, *_ = example(80).plain.split()
     assert len(marks) == 8
     assert int(count) == marks.count("●") + marks.count("◆")
+
+
+def test_help_explains_every_figure_of_the_panel() -> None:
+    state = answered(cycle(1, 7, Seconds(0.04)))
+    state.peak_memory = 15_000_000
+    shown = f"{figures.headline(state).plain}\n{told(state)}"
+    for name, _ in FIGURES:
+        assert name.removesuffix(" N") in shown or name == "1 2 3 ..."
 
 
 def test_the_memory_on_the_panel_says_what_it_is() -> None:

@@ -290,7 +290,7 @@ async def test_esc_closes_what_is_open_before_it_stops_a_load(open_app: Opener) 
         d.app.chat_screen.trouble("Something is off")
         for key, words in (
             ("", "Something is off"),
-            ("f1", "Esc closes this"),
+            ("f1", "Begin another conversation"),
             ("ctrl+p", "Search"),
         ):
             if key:
@@ -511,7 +511,7 @@ def test_a_row_that_never_drafted_shows_no_speed_up() -> None:
     [
         (16e9, True, "it fits"),
         (4e9, True, "it does not fit"),
-        (64e9, False, "seconds per token"),
+        (64e9, False, "each token takes seconds"),
     ],
 )
 def test_only_a_mac_is_told_that_qwen3_8b_fits(memory: int, mac: bool, words: str) -> None:

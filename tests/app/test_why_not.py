@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from dfly_tui.screens.race import RaceScreen
-from dfly_tui.widgets.transcript import Answer
+from dfly_tui.widgets.answer import Answer
 from tests.app.app_driving import Driver, Opener
 
 # Before anything was said, after an answer, and where the engine is gone.
@@ -128,7 +128,7 @@ async def test_a_note_changes_nothing_of_the_text_beneath(open_app: Opener) -> N
         before = d.shown.split("\n")
         d.app.chat_screen.trouble("What is wrong, in more words than one row has room for, and why")
         await d.sees("What is wrong")
-        await d.sees("Close the note")
+        await d.sees("Close the warning")
         after = d.shown.split("\n")
         assert (transcript.region, transcript.scroll_offset, transcript.virtual_size) == placed
         over = range(notice.region.y, notice.region.bottom)

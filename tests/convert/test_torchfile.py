@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -302,3 +303,9 @@ def test_a_tensor_of_another_kind_in_the_same_file_does_not_disturb(tmp_path: Pa
     found = read_torch(tmp_path / "f")
     assert (found["step"].dtype, found["step"].shape) == ("I64", ())
     assert np.array_equal(bits(found["w"]).view(np.float32), ARRAY.reshape(4, 6))
+
+
+def test_a_pipe_in_the_place_of_weights_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "draft.pt")
+    with pytest.raises(Refused, match="is no file: name a folder"):
+        read_torch(tmp_path / "draft.pt")

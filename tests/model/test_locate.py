@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
 import pytest
 
+from dfly_core.model.config import read_config
+from dfly_core.model.headers import read_headers
 from dfly_core.model.locate import cached_folder, locate
-from dfly_core.records.errors import Missing
+from dfly_core.records.errors import Missing, Refused
 
 NAMES = [
     ("~nobody-by-this-name/x", "can't be read|no folder"),
@@ -44,3 +47,12 @@ def test_a_download_that_was_interrupted_is_not_taken_for_the_model(
     for n in shards:
         (tmp_path / named[f"t{n}"]).touch()
     assert cached_folder("owner/model") == (tmp_path if whole else None)
+
+
+def test_a_pipe_in_the_place_of_weights_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.safetensors")
+    with pytest.raises(Refused, match="it is no file"):
+        read_headers(tmp_path)
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(Refused, match=r"config.json can't be read"):
+        read_config(tmp_path)

@@ -24,7 +24,7 @@ from textual import events
 from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
 from dfly_tui.state.conversation import Conversation, Turn
-from dfly_tui.widgets.transcript import Answer
+from dfly_tui.widgets.answer import Answer
 from tests.app.app_driving import argv, text_of, wait_until
 from tests.app.engine_script import mixed
 from tests.app.quitting import LIMIT, REAL, STATES, quit_from
