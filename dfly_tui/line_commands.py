@@ -78,8 +78,8 @@ def _chats(lines: Lines, rest: str) -> None:
     for chat in found[:LISTED]:
         mark = ", open here" if chat.number == lines.talk.chat.number else ""
         when = ago(time.time() - chat.changed)
-        turns = plural(chat.turns, "turn")
-        lines.note(f"{chat.number}: {one_line(chat.title, 60)} ({turns}, {when}{mark})")
+        count = plural(chat.turns, "message")
+        lines.note(f"{chat.number}: {one_line(chat.title, 60)} ({count}, {when}{mark})")
     if not found:
         lines.note("There is no chat yet")
     elif len(found) > LISTED:
@@ -104,7 +104,8 @@ def tell_resumed(lines: Lines, number: int) -> None:
     if lines.talk.resume(number):
         lines.note(f"dfly-tui: {COPY}")
     chat = lines.talk.chat
-    lines.note(f"Chat {chat.number}: {chat.shown_title} ({plural(len(chat.turns), 'turn')})")
+    count = plural(len(chat.turns), "message")
+    lines.note(f"Chat {chat.number}: {chat.shown_title} ({count})")
 
 
 def _again(lines: Lines, rest: str) -> None:

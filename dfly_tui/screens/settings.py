@@ -19,6 +19,7 @@ from dfly_tui.text import content, line, middle
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
 
+_LABELS = {"system": "system prompt"}
 # Values with which a setting does nothing.
 _OFF = {"top_p": 1.0, "top_k": 0}
 _CHOICES = {"verify": ("exact", "auto", "fast")}
@@ -144,7 +145,7 @@ def _fault(name: str, text: str) -> str:
 def _row(name: str, settings: Settings) -> Content:
     value = getattr(settings, name)
     shown = str(value)
-    if value == _OFF.get(name):
+    if name in _OFF and value == _OFF[name]:
         shown += " (off)"
     elif isinstance(value, bool):
         shown = "on" if value else "off"
@@ -152,5 +153,5 @@ def _row(name: str, settings: Settings) -> Content:
         shown = "new each time" if name == "seed" else "automatic"
     elif value == "":
         shown = "none"
-    label = Content(f"{name.replace('_', ' '):<18}")
+    label = Content(f"{_LABELS.get(name, name.replace('_', ' ')):<18}")
     return label + line(shown, limit=44).stylize("bold")

@@ -58,7 +58,8 @@ EXPLAINED: dict[str, str] = {
     "model": "The target model: a folder or a hub id. Empty means the embedded pair.",
     "draft": "The drafter for that target: a folder or a hub id.",
     "no_draft": "Decode with the target alone, one token at a time.",
-    "verify": "exact: the answer equals the target alone. fast: cheapest check. auto: measured.",
+    "verify": "exact: the answer is the target's own. fast: nearly tied tokens may differ. "
+    "auto: exact, unless that costs more than a tenth of the speed.",
     "theme": "Colours. The ansi themes use the terminal's own sixteen.",
     "system": "Told to the model before every new chat.",
     "max_tokens": "The longest answer, in tokens.",

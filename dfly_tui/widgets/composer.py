@@ -101,7 +101,7 @@ class Composer(TextArea):
     def render_line(self, y: int) -> Strip:
         """A line; TextArea cannot wrap its placeholder into no width at all."""
         if self.content_size.width < 2:
-            return Strip.blank(self.size.width)
+            return Strip.blank(self.size.width, self.visual_style.rich_style)
         return super().render_line(y)
 
     async def _on_key(self, event: events.Key) -> None:

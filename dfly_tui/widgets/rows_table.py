@@ -89,7 +89,11 @@ class RowsTable(Vertical):
         at = table.cursor_row
         self._columns = columns(self.size.width)
         table.clear(columns=True)
-        table.add_columns(*(HEADS[number] for number in self._columns))
+        heads = list(HEADS)
+        if self._before and self.size.width < WIDE:
+            # There the change stands in the place of parity.
+            heads[-1] = f"rate vs\n{self._before.path.stem}"
+        table.add_columns(*(heads[number] for number in self._columns))
         for row in self._rows:
             self._add(row)
         if self._whole:

@@ -53,7 +53,7 @@ def test_a_pipe_leaves_no_chat_behind_unless_it_goes_on_with_one(tmp_path: Path)
     at.write_text('{"did": "begin", "created": "", "system": ""}\n')
     done = piped(tmp_path, "echo", "third", "--resume")
     assert done.stdout.startswith("You said: third")
-    assert "Chat 3: New chat (0 turns)" in done.stderr
+    assert "Chat 3: New chat (0 messages)" in done.stderr
     assert chats(tmp_path) == [at]
     assert "third" in at.read_text()
     done = piped(tmp_path, "abort", "x")
@@ -164,7 +164,7 @@ def test_line_mode_obeys_slash_commands_and_names_them_for_an_unknown_one(tmp_pa
     say(" /new is a message here", "You said:  /new is a message here")
     say("/chats", "2:  /new is".replace("  ", " "), "open here", "1: hello there (2 turns")
     say("/resume 77", "There is no chat 77: /chats lists them")
-    say("/resume 1", "Chat 1: hello there (2 turns)")
+    say("/resume 1", "Chat 1: hello there (2 messages)")
     say("/quit")
     child.expect(pexpect.EOF)
     child.wait()

@@ -321,7 +321,15 @@ async def test_settings_explain_themselves_and_are_kept(open_app: Opener, home: 
     async with open_app() as d:
         await d.pilot.press("f9")
         await d.wait(lambda: isinstance(d.app.screen, SettingsScreen))
-        await d.sees("the answer equals the target alone")
+        await d.sees("the answer is the target's own")
+        for name, value in (
+            ("top k", "0 (off)"),
+            ("top p", "1.0 (off)"),
+            ("width", "automatic"),
+            ("seed", "new each time"),
+            ("system prompt", "none"),
+        ):
+            assert f"{name:<18}{value} " in d.shown
         await d.pilot.press("down", "down", "down")
         await d.sees("The longest answer, in tokens")
         await d.pilot.press("enter", *["backspace"] * 4, *"77", "enter")

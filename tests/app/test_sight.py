@@ -114,3 +114,13 @@ async def test_a_step_can_be_read_without_colour(
         # Two accepted, four refused, one not checked, the target's own: a glyph for each.
         await d.sees("●●○○○○·◆")
         assert d.app.no_color
+
+
+@pytest.mark.parametrize("size", [(120, 40), (50, 20), (30, 8), (10, 5)])
+async def test_without_colour_the_app_opens_at_every_size(
+    open_app: Opener, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with open_app(size=size) as d:
+        await d.ask("hello")
+        assert "fox" in await d.answered()
