@@ -73,6 +73,9 @@ class DflyApp(ScreenActions):
         background: ansi_default; color: ansi_default; text-style: reverse;
     }
     Input:ansi:focus { text-style: underline; }
+    Input:ansi > .input--selection {
+        background: ansi_default; color: ansi_default; text-style: reverse;
+    }
     OptionList:ansi > .option-list--option-highlighted {
         background: ansi_bright_black; color: ansi_bright_white;
     }

@@ -40,6 +40,7 @@ class _Choice(RadioButton):
     """A radio button that shows by its glyph, not by colour alone, whether it is the chosen one."""
 
     BUTTON_INNER: str = "○"
+    BUTTON_LEFT = BUTTON_RIGHT = " "  # half blocks, which sixteen colours paint white
 
     def render(self) -> Content:
         """The button and its label."""
@@ -77,8 +78,12 @@ class ConvertScreen(Screen[None]):
             border: none; background: $background; padding: 0; height: auto; width: 1fr;
         }
         & RadioButton { width: 1fr; height: auto; text-wrap: wrap; }
-        & RadioButton > .toggle--button { color: $foreground 60%; background: $background; }
-        & RadioButton.-on > .toggle--button { color: $success; background: $background; }
+        & RadioSet > RadioButton > .toggle--button {
+            color: $foreground 60%; background: $background;
+        }
+        & RadioSet > RadioButton.-on > .toggle--button {
+            color: $success; background: $background;
+        }
         & ProgressLine { margin: 1 0 0 0; max-width: 100; }
         & #outcome { margin: 1 0 0 0; }
     }

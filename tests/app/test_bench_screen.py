@@ -62,6 +62,23 @@ async def test_reports_without_a_prompt_in_common_say_so(open_app: Opener, home:
         await d.sees("bench-3 and bench-1 have no prompt that both published")
 
 
+async def test_where_the_change_stands_in_place_of_parity_the_heading_says_so(
+    open_app: Opener,
+) -> None:
+    async with open_app(size=(80, 24)) as d:
+        await d.pilot.press("f8")
+        await d.wait(lambda: isinstance(d.app.screen, BenchScreen))
+        await measured(d, 1)
+        await d.sees("parity")
+        await measured(d, 2)
+        await d.pilot.press("ctrl+k")
+        await d.sees("rate vs")
+        assert "parity" not in d.shown
+        await d.pilot.resize_terminal(120, 40)
+        await d.sees("equal · 1.00x of bench-1")
+        await d.sees("parity")
+
+
 async def test_the_legend_says_what_a_categorys_speed_up_is(open_app: Opener) -> None:
     async with open_app(size=(160, 40)) as d:
         await d.pilot.press("f8")

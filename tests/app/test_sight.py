@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from textual.widgets import RadioButton
 from textual.widgets._footer import FooterKey
 
 from dfly_tui.screens.settings import _NAMES
@@ -124,3 +125,17 @@ async def test_without_colour_the_app_opens_at_every_size(
     async with open_app(size=size) as d:
         await d.ask("hello")
         assert "fox" in await d.answered()
+
+
+@pytest.mark.parametrize("theme", ["dfly-dark", "dfly-light", "ansi-dark", "ansi-light"])
+async def test_a_choice_that_is_not_taken_can_be_seen(open_app: Opener, theme: str) -> None:
+    async with open_app() as d:
+        d.app.theme = theme
+        await d.pilot.press("f7")
+        await d.sees("8 bit")
+        style = d.app.screen.query(RadioButton)[1].get_component_styles("toggle--button")
+        color, ground = style.color, style.background
+        # Of sixteen colours the terminal's own can be read on its ground.
+        ansi = theme.startswith("ansi")
+        assert ansi == (color.ansi == ground.ansi == -1)
+        assert ansi or abs(color.brightness - ground.brightness) > 0.3
