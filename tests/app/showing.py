@@ -41,7 +41,7 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
     "race": {"same": (*ASKED, "f5", "?The same 44"), "drift: differs": (*ASKED, "f5", "?≠")},
     "models": {"none": ("f6",)},
     "convert": {
-        "source": ("f7",),
+        "source": ("f7", "?Enter checks"),
         "checked": ("f7", "enter", "?serving folder"),
         "slowcheck: checking": ("f7", "enter", "?Checking"),
         "nonet: refused": ("f7", "enter", "?could not be fetched"),
@@ -90,6 +90,7 @@ async def drive(pilot: Pilot[Any], keys: tuple[str, ...]) -> Driver:
             await pilot.press(key)
             await pilot.pause()
     await pilot.pause()
+    app.clear_notifications()  # they would be there or gone by the machine's speed
     return d
 
 

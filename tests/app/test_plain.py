@@ -162,7 +162,7 @@ def test_line_mode_obeys_slash_commands_and_names_them_for_an_unknown_one(tmp_pa
     say(f"/export {out}", "exists: choose another name")
     say("/new", "A new chat")
     say(" /new is a message here", "You said:  /new is a message here")
-    say("/chats", "2:  /new is".replace("  ", " "), "open here", "1: hello there (2 turns")
+    say("/chats", "2:  /new is".replace("  ", " "), "open here", "1: hello there (2 messages")
     say("/resume 77", "There is no chat 77: /chats lists them")
     say("/resume 1", "Chat 1: hello there (2 messages)")
     say("/quit")
