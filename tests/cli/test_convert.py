@@ -20,7 +20,7 @@ def test_a_conversion_says_what_it_made(tmp_path: Path, capsys: pytest.CaptureFi
     output = tmp_path / "out"
     assert main(["convert", "--draft", str(source), "--output", str(output)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith(f"{output}: 31 tensors, bf16, 204 kB in ")
+    assert out.startswith(f"{output}: 31 tensors, bf16, 214 kB in ")
     assert "(from a serving folder)" in out
     assert "dropped, the target has its own: embed_tokens.weight" in out
     assert err == ""
@@ -77,7 +77,7 @@ def test_only_a_check_can_do_without_an_output(
     )
     assert main(["convert", "--draft", ".", "--check"]) == 0
     out = capsys.readouterr().out
-    assert "result 204 kB\n" in out
+    assert "result 214 kB\n" in out
     assert "free where it goes" not in out
 
 
