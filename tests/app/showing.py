@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "chats": {"list": (*ASKED, "ctrl+o")},
     "steps": {"replay": (*ASKED, "f3"), "tokens": (*ASKED, "f4")},
-    "race": {"same": (*ASKED, "f5", "?The same 44"), "drift: differs": (*ASKED, "f5", "?≠")},
+    "race": {"same": (*ASKED, "f5", "?The same 44"), "drift: differs": (*ASKED, "f5", "?apart")},
     "models": {"none": ("f6",)},
     "convert": {
         "source": ("f7", "?Enter checks"),

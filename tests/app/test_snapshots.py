@@ -37,7 +37,7 @@ class PageExtension(SingleFileSnapshotExtension):
 
 @pytest.fixture(autouse=True)
 def steady(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing on the screens may depend on this machine."""
+    """Nothing on the screens may depend on this machine or its speed."""
     usage = namedtuple("usage", "total used free")
     monkeypatch.chdir(home)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9e11, 4e11, 5e11))
@@ -48,6 +48,7 @@ def steady(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for screen in (bench, models):
         monkeypatch.setattr(screen, "model_roots", lambda data: [])
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
+    monkeypatch.setattr(DflyApp, "NOTIFICATION_TIMEOUT", 600.0)  # a slow machine takes more than 5
 
 
 @pytest.fixture
