@@ -106,7 +106,7 @@ class Stats:
 
 def _by_position(positions: tuple[tuple[int, int], ...], step: Step) -> tuple[tuple[int, int], ...]:
     """Per position 1..K-1: (accepted, verified)."""
-    longer = positions + ((0, 0),) * (len(step.proposals) - len(positions))
+    longer = positions + ((0, 0),) * (step.width - len(positions))
     return tuple(
         (ok + (slot < step.accepted), seen + (slot < step.width))
         for slot, (ok, seen) in enumerate(longer)

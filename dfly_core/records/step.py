@@ -7,7 +7,7 @@ from typing import Literal
 
 Finish = Literal["stop", "length", "context", "cancelled"]
 Origin = Literal["draft", "target"]
-Outcome = Literal["accepted", "rejected", "unverified"]
+Outcome = Literal["accepted", "rejected"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Seconds:
 class Step:
     """One cycle (draft, verify, accept, commit), one plain step, or the prompt's own step 0.
 
-    `position` is the anchor's position; `proposals` are all K-1 drafted tokens, of which the
-    first `width` were verified and the first `accepted` agreed with the target. `chosen` is
+    `position` is the anchor's position; `proposals` are the drafted tokens, at most K-1, all
+    verified, of which the first `accepted` agreed with the target. `chosen` is
     what the target stands for: the accepted proposals, then its own token. `kept` of them
     entered the answer (a stop may fall inside), with one string each in `texts`: joined over
     all steps they are the answer. `finish` is set on the last step only. `off` says why a
@@ -49,7 +49,6 @@ class Step:
     position: int
     anchor: Token | None
     proposals: tuple[Token, ...]
-    width: int
     accepted: int
     chosen: tuple[Token, ...]
     kept: int
@@ -57,6 +56,11 @@ class Step:
     finish: Finish | None
     off: str | None
     seconds: Seconds
+
+    @property
+    def width(self) -> int:
+        """Proposals that were drafted and verified."""
+        return len(self.proposals)
 
     @property
     def is_cycle(self) -> bool:
@@ -79,6 +83,4 @@ class Step:
 
     def outcome(self, slot: int) -> Outcome:
         """What became of proposal `slot` (from 0)."""
-        if slot >= self.width:
-            return "unverified"
         return "accepted" if slot < self.accepted else "rejected"

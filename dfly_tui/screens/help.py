@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 READING = (
     (ACCEPTED, "a drafted token that the target agreed with: it came for free"),
     (REJECTED, "a drafted token that the target did not want: thrown away"),
-    (UNUSED, "a drafted token that was not checked, or that lay past the answer's end"),
+    (UNUSED, "a drafted token that lay past the answer's end"),
     (OWN, "the target's own token; every step ends with one, unless the answer ends before it"),
     (PROMPT, "the prompt was read"),
 )

@@ -66,14 +66,14 @@ def page(step: Step) -> list[Content]:
         lines.append(_row("", "drafted", "target's choice", _DIM))
     for slot, token in enumerate(step.proposals):
         choice = step.chosen[slot].piece if slot < len(step.chosen) else None
-        parts = slot == step.accepted and slot < step.width
+        parts = slot == step.accepted
         row = _row(fate(step, slot), quoted(token.piece), "" if choice is None else quoted(choice))
         if slot == step.kept < len(step.chosen):
             row += Content("  past the answer's end").stylize(_DIM)
         elif parts:
             row += Content("  they part").stylize("$warning")
         lines.append(row)
-    if step.is_cycle and step.accepted == len(step.proposals) and step.chosen:
+    if step.is_cycle and step.accepted == step.width and step.chosen:
         lines.append(_row(glyphs(step)[-1], "", quoted(step.chosen[-1].piece)))
     lines += [Content(""), Content("gave  ").stylize(_DIM) + line(quoted(step.text), limit=200)]
     if step.kept < len(step.chosen):
@@ -92,8 +92,8 @@ def _what(step: Step) -> Content:
         why = step.off or NO_REASON
         return line(f"Drafting was off in this step: {why}. The target chose one token.")
     return Content(
-        f"{step.width} of {len(step.proposals)} drafted tokens were checked at position "
-        f"{step.position}, {step.accepted} accepted; "
+        f"{plural(step.width, 'token')} drafted and checked at position {step.position}, "
+        f"{step.accepted} accepted; "
         f"{plural(step.kept, 'token')} came of it."
     )
 

@@ -121,7 +121,7 @@ class PanelState:
 
     @property
     def slots(self) -> int:
-        """How many proposals a step drafts."""
+        """How many proposals a step drafts at most."""
         if self.pair and self.pair.draft:
             return max(self.pair.block_size - 1, 1)
         return max((len(step.proposals) for step in self.steps), default=0)

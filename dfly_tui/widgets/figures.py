@@ -53,7 +53,7 @@ def guide() -> Content:
         Content(""),
         coloured("●") + Content(" drafted, and the target agreed").stylize(dim),
         coloured("○") + Content(" drafted, and the target refused").stylize(dim),
-        coloured("·") + Content(" drafted, but not checked or not needed").stylize(dim),
+        coloured("·") + Content(" drafted, past the end of the answer").stylize(dim),
         coloured("◆") + Content(" the target's own token, one a step").stylize(dim),
         Content(""),
         Content("The more solid dots, the faster. The answer is the same without them.").stylize(

@@ -38,10 +38,10 @@ def glyphs(step: Step) -> str:
 
 
 def fate(step: Step, slot: int) -> str:
-    """The glyph of proposal `slot` (from 0): one past the answer's end was of no use either."""
+    """The glyph of proposal `slot` (from 0)."""
     if slot >= step.kept and step.kept < len(step.chosen):
-        return UNUSED
-    return {"accepted": ACCEPTED, "rejected": REJECTED}.get(step.outcome(slot), UNUSED)
+        return UNUSED  # past the answer's end, whatever the target said
+    return ACCEPTED if step.outcome(slot) == "accepted" else REJECTED
 
 
 def coloured(marks: str) -> Content:

@@ -294,14 +294,14 @@ class Script:
         kept = accepted + 1
         chosen = tuple(Token(hash_of(p), p) for p in tokens[at : at + kept])
         wrong = (Token(1, " no"),) * 7
-        proposals = (chosen[:accepted] + wrong)[:7] if width else ()
         off = OFF.get(self.name) if not width and index else None
         if width and accepted < 5:
             width = min(width, 5 + index % 3)
+        proposals = (chosen[:accepted] + wrong)[:width]
         seconds = 0.3 if index == 0 else 0.02 if width else 0.01
         return Step(
-            index, position, Token(5, "x"), proposals, width,
-            accepted, chosen, kept, tuple(t.piece for t in chosen), None, off,
+            index, position, Token(5, "x"), proposals, accepted,
+            chosen, kept, tuple(t.piece for t in chosen), None, off,
             Seconds(seconds, 0.004, 0.015, 0.001) if width else Seconds(seconds),
         )  # fmt: skip
 

@@ -30,19 +30,17 @@ A = Token(1, "a")
 
 
 def prompt_step() -> Step:
-    return Step(0, 20, A, (), 0, 0, (A,), 1, ("a",), None, None, Seconds(0.3))
+    return Step(0, 20, A, (), 0, (A,), 1, ("a",), None, None, Seconds(0.3))
 
 
 def plain_step(index: int, seconds: float = 0.01, off: str | None = "parked") -> Step:
-    return Step(index, 20 + index, A, (), 0, 0, (A,), 1, ("a",), None, off, Seconds(seconds))
+    return Step(index, 20 + index, A, (), 0, (A,), 1, ("a",), None, off, Seconds(seconds))
 
 
 def cycle(index: int, accepted: int, seconds: Seconds) -> Step:
     chosen = (A,) * (accepted + 1)
     texts = ("a",) * (accepted + 1)
-    return Step(
-        index, 30, A, (A,) * 7, 7, accepted, chosen, len(chosen), texts, None, None, seconds
-    )
+    return Step(index, 30, A, (A,) * 7, accepted, chosen, len(chosen), texts, None, None, seconds)
 
 
 def told(state: PanelState, width: int = 42) -> str:

@@ -536,6 +536,6 @@ def test_progress_in_words() -> None:
 
 
 def test_a_step_that_only_ends_a_stopped_answer_says_so() -> None:
-    step = Step(9, 40, None, (), 0, 0, (), 0, (), "cancelled", None, Seconds(0.0))
+    step = Step(9, 40, None, (), 0, (), 0, (), "cancelled", None, Seconds(0.0))
     assert row(step, 7, 40).plain == "   9 stopped"
     assert page(step)[0].plain == "The answer ended here, between two steps."

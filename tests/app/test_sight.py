@@ -112,8 +112,8 @@ async def test_a_step_can_be_read_without_colour(
     async with open_app() as d:
         await d.ask("hello")
         await d.answered()
-        # Two accepted, four refused, one not checked, the target's own: a glyph for each.
-        await d.sees("●●○○○○·◆")
+        # Two accepted, four refused, the target's own: a glyph for each, as no more was drafted.
+        await d.sees("●●○○○○◆")
         assert d.app.no_color
 
 

@@ -8,9 +8,9 @@ from dfly_core.records.step import Seconds, Step, Token
 
 def step(index: int, width: int, accepted: int, kept: int, seconds: Seconds) -> Step:
     chosen = tuple(Token(i, str(i)) for i in range(accepted + 1))
-    proposals = tuple(Token(i, str(i)) for i in range(3)) if width else ()
+    proposals = tuple(Token(i, str(i)) for i in range(width))
     return Step(
-        index, index, None, proposals, width, accepted, chosen, kept, ("x",) * kept,
+        index, index, None, proposals, accepted, chosen, kept, ("x",) * kept,
         None, None if width else "parked", seconds,
     )  # fmt: skip
 
@@ -54,5 +54,5 @@ def test_nothing_to_average_is_none_and_not_zero() -> None:
 
 def test_what_became_of_each_proposal() -> None:
     short = step(2, 2, 1, 2, Seconds(0.1))
-    assert [short.outcome(j) for j in range(3)] == ["accepted", "rejected", "unverified"]
+    assert [short.outcome(j) for j in range(short.width)] == ["accepted", "rejected"]
     assert [short.origin(j) for j in range(2)] == ["draft", "target"]

@@ -35,7 +35,6 @@ STEP = Step(
     position=40,
     anchor=Token(7, "é"),
     proposals=(Token(1, "a"), Token(2, "🙂")),
-    width=2,
     accepted=1,
     chosen=(Token(1, "a"), Token(9, "[/]")),
     kept=2,
