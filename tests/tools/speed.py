@@ -7,7 +7,7 @@ layers, 5 draft layers and taps, a head of 1/20 of the target), made narrow. Ids
 frequency as a real tokenizer's are: the head's rows shrink so that 96 % of the tokens are among
 the first eighth. What it proposes is scripted, but the whole draft is computed, so its cost is
 paid: an oracle that makes 80 % of the proposals right, each by its own coin, and a hostile one
-that makes none right. The ways of decoding go on in turns, some twenty tokens each, the device
+that makes none right. The ways of decoding go on in turns, some sixty tokens each, the device
 waited for between them, so that whatever else the machine does hits all of them. Prints medians
 over rounds, ratios to the target alone in the same round, the ideal computed from the medians of
 the cycle's own parts, and the same at a long context. Run it with OpenBLAS preloaded on Linux: the
@@ -43,7 +43,7 @@ from tests.tiny import TinyTokenizer, draft_config, half, make_target, randomize
 LIMIT = 8192
 BLOCK = 8
 LAYERS, DRAFT_LAYERS, TAPS = 36, 5, (1, 9, 17, 25, 33)  # the official pair's
-TURN = 20  # tokens that one way decodes before it is another's turn
+TURN = 60  # tokens that one way decodes before it is another's turn
 FALL = 0.15  # head row i is (1 + i / 8) ** -FALL as long as the first
 
 
@@ -142,7 +142,7 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
 
     names = list(scripts(0))
     found: dict[str, list[Answer]] = {name: [] for name in names}
-    parts = Parts(pair, prompt)
+    parts = Parts(pair, prompt + truth[: count // 2])  # the middle of an answer
     for number in range(rounds):
         round_ = {
             name: Answer(pair, prompt, count, script, costs)
