@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import dfly_core
+import dfly_tui
 from dfly_core.records.sizes import memory_words, size_words
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,8 @@ def test_a_machine_has_the_memory_that_it_was_sold_with() -> None:
 def test_no_other_place_gives_bytes_a_unit() -> None:
     """A number divided to GB, MB or kB, or a unit behind a number that is filled in."""
     own = re.compile(r"/ *1e[369]\b|/ *1_?000_?000|\} ?[GMk]i?B\b")
-    paths = [p for name in ("dfly_core", "dfly_tui") for p in (ROOT / name).rglob("*.py")]
+    folders = [*dfly_core.__path__, *dfly_tui.__path__]
+    paths = [path for folder in folders for path in Path(folder).rglob("*.py")]
     found = [
         f"{path.name}: {line.strip()}"
         for path in paths
