@@ -81,7 +81,7 @@ def test_every_step_is_a_line_of_the_steps_file(
     assert [step["index"] for step in steps] == list(range(len(steps)))
     assert "".join(text for step in steps for text in step["texts"]) == found["text"]
     assert sum(step["kept"] for step in steps) == found["generated_tokens"]
-    assert {step["width"] for step in steps[1:]} <= {0, 1, 2, 3}
+    assert {len(step["proposals"]) for step in steps[1:]} <= {0, 1, 2, 3}
 
 
 def test_text_goes_to_stdout_and_everything_else_to_stderr(
