@@ -126,7 +126,6 @@ class WidthPolicy:
                 f"loading, and gives about {tokens:.1f} tokens {seen}"
             )
             self._since_probe = 0
-            self.acceptance.forget()  # what the last cycle left open is no probe
 
 
 def best_width(products: Sequence[float], costs: Costs) -> tuple[int, float]:

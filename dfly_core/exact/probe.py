@@ -30,8 +30,10 @@ TIMED_TIMES = 2
 REPEATED = 4096  # rows of noise
 KINDS = ("even", "wide", "spiked")
 
-# Context rows before a probed block of attention, within one segment: both its ends, and
-# places between of every kind of remainder.
+# Context rows before a probed block of attention, within one segment: both its ends, places
+# between, and a stretch of `REMAINDERS`. A kernel that takes keys in fours may treat a block
+# otherwise at one key count in four only, as OpenBLAS's for AVX-512 does.
+REMAINDERS = 16
 BASES = (0, 2, 7, 15, 32, 63, 100, 181, 248, 330, 511, 700, 903, 1015, 1500, 2040, 3001, 4087)
 BEYOND = (4500, 6001, 9000, 12000, 20000, 30001, 45000, 70000)
 
@@ -128,7 +130,9 @@ def _time(
 def bases(limit: int, most: int) -> Iterator[tuple[int, int]]:
     """(segment, context rows) pairs to probe attention at: blocks that lie in one segment."""
     edges = [e for b in BOUNDS for e in (b - 1, b - most - 1)]
-    for before in sorted({*BASES, *BEYOND, *edges, limit - most}):
+    starts = (REMAINDERS, *(b - 1 for b in BOUNDS))
+    stretches = [start + r for start in starts for r in range(REMAINDERS)]
+    for before in sorted({*BASES, *BEYOND, *edges, *stretches, limit - most}):
         inside = segment(before + 1) == segment(before + most)
         if 0 <= before <= limit - most and inside:
             yield segment(before + 1), before

@@ -15,7 +15,8 @@ CARRIED = 8.0  # cycles that the answer before counts for
 class Acceptance:
     """Running chance that proposal j is right once all before it were.
 
-    Proposals beyond the verified width are judged too: what the target says next tells.
+    A probe, which is never verified, is judged as a cycle's proposals are: by what the target
+    says next.
     """
 
     def __init__(self, most: int) -> None:
@@ -24,8 +25,8 @@ class Acceptance:
         self._open: list[tuple[int, int]] = []
 
     def propose(self, proposals: Sequence[int]) -> None:
-        """These ids are proposed for the tokens that follow; what may never be verified is left."""
-        self._open = list(enumerate(proposals[: len(self._reached)]))
+        """These ids are proposed for the tokens that follow."""
+        self._open = list(enumerate(proposals))
         self._reached = [n * DECAY for n in self._reached]
         self._right = [n * DECAY for n in self._right]
 
@@ -50,10 +51,6 @@ class Acceptance:
             if slot < most:
                 new._right[slot], new._reached[slot] = ok * share, seen * share
         return new
-
-    def forget(self) -> None:
-        """Judge the open proposals no further."""
-        self._open.clear()
 
     @property
     def undecided(self) -> bool:

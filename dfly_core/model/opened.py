@@ -70,11 +70,15 @@ class Heads:
         """(1, M, H, d) and (1, M, h, d) -> (1, H, M, d) and (1, h, M, d), the first row at
         `position`; each head as it would be alone. Lazy."""
         attention, heads = self._attention, queries.shape[2]
-        if self._weights is None and "q_norm" in attention:
+        # A norm in a finer dtype than its rows does not round to theirs before its weights.
+        weights = self._weights
+        if weights is not None and weights.dtype != queries.dtype:
+            weights = None
+        if weights is None and "q_norm" in attention:
             queries, keys = attention.q_norm(queries), attention.k_norm(keys)
         both = mx.concatenate([queries, keys], axis=2)
-        if self._weights is not None:
-            both = mx.fast.rms_norm(both, None, attention.q_norm.eps) * self._weights
+        if weights is not None:
+            both = mx.fast.rms_norm(both, None, attention.q_norm.eps) * weights
         turned, rest = mx.split(self._turn(both.transpose(0, 2, 1, 3), position), [heads], axis=1)
         return turned, rest
 

@@ -87,7 +87,7 @@ def _costs(page: Mapping[str, Any]) -> Iterator[str]:
     if not costs:
         return
     yield ""
-    yield "Milliseconds of a verification by width (0 is one plain step)"
+    yield "Milliseconds of a verification, and of a draft, by width (0 is one plain step)"
     widths = range(len(next(iter(costs.values()))))
     yield "  width   " + "".join(f"{width:>9}" for width in widths)
     for name, seconds in costs.items():

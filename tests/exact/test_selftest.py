@@ -9,10 +9,11 @@ import mlx.core as mx
 import pytest
 
 from dfly_core.exact.findings import Findings
+from dfly_core.exact.probe import bases
 from dfly_core.exact.selftest import build_routes, self_test
 from dfly_core.exact.verdict import judge, routes_for
 from dfly_core.model.machine import blas
-from dfly_core.model.routes import Routes
+from dfly_core.model.routes import BOUNDS, Routes
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Verdict, VerifyMode
@@ -230,6 +231,19 @@ def test_a_verdict_names_all_that_was_checked_and_no_more() -> None:
     keys = [k for f in found.attention for k in f.keys]
     assert max(keys) <= 160
     assert f"{len(keys)} key counts between 1 and {max(keys)}" in text
+
+
+@pytest.mark.parametrize("limit", [64, 300, 2048, 41_000])
+def test_attention_is_probed_at_every_remainder_of_key_counts(limit: int) -> None:
+    """A kernel that takes keys in fours or sixteens is off at some key counts only."""
+    remainders: dict[int, set[int]] = {}
+    for where, before in bases(limit, MOST):
+        if before > MOST:  # so few keys that nothing is left over say nothing
+            remainders.setdefault(where, set()).add(before % 16)
+    for where, found in remainders.items():
+        low = BOUNDS[where - 1] if where else 1
+        high = min(BOUNDS[where] if where < len(BOUNDS) else limit, limit)
+        assert high - low < 16 + MOST or found == set(range(16)), where
 
 
 def test_attention_beyond_the_probed_keys_is_left_to_single_rows() -> None:

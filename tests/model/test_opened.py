@@ -90,3 +90,14 @@ def test_heads_are_normed_and_turned_as_each_alone(family: str, eps: float) -> N
     for rows, name, mine in ((queries, "q_norm", found[0]), (keys, "k_norm", found[1])):
         normed = attention[name](rows) if name in attention else rows
         assert mx.array_equal(mine, attention.rope(normed.transpose(0, 2, 1, 3), offset=9))
+
+
+def test_norms_finer_than_their_rows_round_as_the_modules_do() -> None:
+    attention = make_target().layers[0].self_attn  # float32
+    attention.q_norm.weight = mx.random.normal(attention.q_norm.weight.shape)
+    size = attention.rope.dims
+    rows = mx.random.normal((1, 5, attention.n_heads, size)).astype(mx.bfloat16)
+    keys = mx.random.normal((1, 5, attention.n_kv_heads, size)).astype(mx.bfloat16)
+    mine, _ = Heads(attention)(rows, keys, 9)
+    normed = attention.q_norm(rows).transpose(0, 2, 1, 3)
+    assert mx.array_equal(mine, attention.rope(normed, offset=9))
