@@ -23,9 +23,10 @@ from dfly_core.model.layout import on_cpu
 LinearRoute = Literal["native", "chunk", "tile", "rows"]
 LINEAR_ROUTES: tuple[LinearRoute, ...] = ("native", "chunk", "tile", "rows")
 
-# Key counts at which MLX's attention kernels change hands: one pass or two (1024 on Max and
-# Ultra, 4096 elsewhere) and the block counts of the second form (MLX 0.32, Metal).
-BOUNDS = (1024, 1025, 4096, 8192, 8193, 16384, 32769, 65536, 65537)
+# Key counts at which attention's kernels change hands: one sum over the keys or two (OpenBLAS
+# for AVX2), one pass or two (1024 on Max and Ultra, 4096 elsewhere) and the block counts of the
+# second form (MLX 0.32, Metal).
+BOUNDS = (321, 1024, 1025, 4096, 8192, 8193, 16384, 32769, 65536, 65537)
 
 # Weight rows a tile holds: 32 x 4096 at 4 bits are 74 KB, small enough for a core's cache.
 TILE = 32

@@ -53,7 +53,7 @@ class Costs:
 class Verdict:
     """What the self-test found; it never says more than `checked`.
 
-    `routes` maps a shape of work ("linear 4096x4096 q4/64", "attention keys<1024") to the
+    `routes` maps a shape of work ("linear 4096x4096 q4/64", "attention, 1 to 320 keys") to the
     route chosen for it. `exact_width` is the widest block of proposals whose verification was
     seen bit-equal to single rows: 0 means none. Costs are seconds by number of proposals, index
     0 for none: of a verification (of one row more), and of a draft (empty without a drafter);

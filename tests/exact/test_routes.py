@@ -126,9 +126,15 @@ def test_runs_cover_the_rows_and_never_cross_a_bound(
 
 
 def test_a_block_across_the_two_pass_threshold_is_split_there() -> None:
-    routes = Routes(attention={0: frozenset({2, 3, 4, 5}), 2: frozenset({2, 3, 4, 5})})
+    routes = Routes(attention={1: frozenset({2, 3, 4, 5}), 3: frozenset({2, 3, 4, 5})})
     assert routes.runs(1021, 5) == [(0, 2), (2, 3), (3, 5)]
     assert routes.runs(1018, 5) == [(0, 5)]
+
+
+def test_a_block_is_split_where_openblas_begins_to_sum_over_the_keys_in_two() -> None:
+    routes = Routes(attention={0: frozenset({2, 3, 5}), 1: frozenset({2, 3, 5})})
+    assert routes.runs(318, 5) == [(0, 2), (2, 5)]
+    assert routes.runs(315, 5) == [(0, 5)]
 
 
 def test_where_nothing_was_probed_attention_goes_row_by_row() -> None:

@@ -56,7 +56,7 @@ def test_exact_takes_the_detours_it_needs_and_names_them() -> None:
     assert (verdict.route, verdict.exact_width, verdict.width) == ("detours", 3, 3)
     assert dict(verdict.routes) == {
         "linear 8x8 float32": "native 2, tile 3-4",
-        "attention, 1 to 1023 keys": "native 2-3, split 4",
+        "attention, 1 to 320 keys": "native 2-3, split 4",
     }
 
 
