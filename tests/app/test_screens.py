@@ -221,7 +221,7 @@ async def test_fault_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be
         assert (pair.model, pair.draft) == (
             str(home / "data/models/target"), str(home / "data/models/good"),
         )  # fmt: skip
-        assert "target + good" in d.shown
+        await d.sees("target + good")
     kept = json.loads((home / "data/settings.json").read_text())
     assert kept["draft"] == str(home / "data/models/good")
 
