@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import mlx.core as mx
 
@@ -22,32 +22,65 @@ def measure_costs(pair: Pair) -> Costs | None:
     """The least of a few interleaved rounds, in seconds; None when there is no drafter."""
     if pair.drafter is None:
         return None
-    context = Context(pair)
-    ids = [i % pair.info.vocab_size for i in range(1, ROWS + 1)]
-    _, taps = pair.target.forward(mx.array([ids]), context.target_cache)
-    context.commit([*ids, ids[0]], ROWS, taps)
-    taps = new_rows(context)
-    most = pair.block_size - 1
-    draft = propose(context, most)
-    mx.eval(draft.ids)
+    jobs, most = _Jobs(pair), pair.block_size - 1
+    verifies = [jobs.verify(width) for width in range(pair.block_size)]
+    *verified, short, long = _least([*verifies, jobs.draft(1), jobs.draft(most)])
+    return Costs(
+        plain=verified[0],
+        verify=tuple(verified),
+        draft=chain_costs(short, long, most),
+        context=ROWS,
+        taken_at=time.time(),
+    )
 
-    def again(width: int) -> Callable[[], None]:
+
+def measure_draft(pair: Pair) -> tuple[float, ...]:
+    """`Costs.draft` alone; empty when there is no drafter."""
+    if pair.drafter is None:
+        return ()
+    jobs, most = _Jobs(pair), pair.block_size - 1
+    short, long = _least([jobs.draft(1), jobs.draft(most)])
+    return chain_costs(short, long, most)
+
+
+class _Jobs:
+    """The parts of a cycle after `ROWS` tokens, each from the making of its graph to its result."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._context = context = Context(pair)
+        ids = [i % pair.info.vocab_size for i in range(1, ROWS + 1)]
+        _, taps = pair.target.forward(mx.array([ids]), context.target_cache)
+        context.commit([*ids, ids[0]], ROWS, taps)
+        self._taps = new_rows(context)
+        self._draft = propose(context, pair.block_size - 1)
+        mx.eval(self._draft.ids)
+
+    def draft(self, width: int) -> Callable[[], None]:
+        """A draft of `width` proposals, which reads half a block of new rows on its way."""
+
         def run() -> None:
-            context.hold(taps)
-            mx.eval(propose(context, width).ids)
-            context.settle()
+            self._context.hold(self._taps)
+            mx.eval(propose(self._context, width).ids)
+            self._context.settle()
 
         return run
 
-    def check(width: int) -> Callable[[], None]:
+    def verify(self, width: int) -> Callable[[], None]:
+        """A verification of `width` proposals; 0 is a plain step."""
+
         def run() -> None:
-            mx.eval(verify(context, draft, width).choices)
-            context.settle()
+            mx.eval(verify(self._context, self._draft, width).choices)
+            self._context.settle()
 
         return run
 
-    jobs: list[Callable[[], None]] = [check(w) for w in range(pair.block_size)]
-    jobs += [again(1), again(most)]
+
+def _least(jobs: Sequence[Callable[[], None]]) -> list[float]:
+    """Seconds of each job, run in turns.
+
+    The least of a few rounds: what else runs here can only add to a cost, and a policy that was
+    told of such an addition would park for the rest of the session.
+    """
     times: list[list[float]] = [[] for _ in jobs]
     for job in jobs:
         job()  # the first run compiles and allocates
@@ -60,16 +93,7 @@ def measure_costs(pair: Pair) -> Costs | None:
         spent = time.perf_counter() - begun
         if spent > ENOUGH or (spent > QUICK and number + 1 >= ROUNDS):
             break
-    # The least of a few rounds: what else runs here can only add to a cost, and a policy that
-    # was told of such an addition would park for the rest of the session.
-    *verifies, short, long = (min(found) for found in times)
-    return Costs(
-        plain=verifies[0],
-        verify=tuple(verifies),
-        draft=chain_costs(short, long, most),
-        context=ROWS,
-        taken_at=time.time(),
-    )
+    return [min(found) for found in times]
 
 
 def chain_costs(short: float, long: float, most: int) -> tuple[float, ...]:

@@ -127,15 +127,25 @@ def _time(
     return best / len(timed)
 
 
-def bases(limit: int, most: int) -> Iterator[tuple[int, int]]:
-    """(segment, context rows) pairs to probe attention at: blocks that lie in one segment."""
+def stretches(limit: int, most: int) -> Iterator[tuple[int, list[int]]]:
+    """(segment, numbers of context rows that follow on) to probe attention at.
+
+    Blocks of `most` rows after any of them lie in one segment.
+    """
     edges = [e for b in BOUNDS for e in (b - 1, b - most - 1)]
     starts = (REMAINDERS, *(b - 1 for b in BOUNDS))
-    stretches = [start + r for start in starts for r in range(REMAINDERS)]
-    for before in sorted({*BASES, *BEYOND, *edges, *stretches, limit - most}):
-        inside = segment(before + 1) == segment(before + most)
-        if 0 <= before <= limit - most and inside:
-            yield segment(before + 1), before
+    every = {start + r for start in starts for r in range(REMAINDERS)}
+    run: list[int] = []
+    for before in sorted({*BASES, *BEYOND, *edges, *every, limit - most}):
+        where = segment(before + 1)
+        if before < 0 or before > limit - most or where != segment(before + most):
+            continue
+        if run and (before != run[-1] + 1 or where != segment(run[0] + 1)):
+            yield segment(run[0] + 1), run
+            run = []
+        run.append(before)
+    if run:
+        yield segment(run[0] + 1), run
 
 
 def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFinding]:
@@ -145,32 +155,37 @@ def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFind
     size = attention.q_proj.weight.shape[0] // heads
     found: dict[int, set[int]] = {}
     seen: dict[int, list[int]] = {}
-    for index, (where, before) in enumerate(bases(limit, most)):
+    for index, (where, befores) in enumerate(stretches(limit, most)):
         exact = found.setdefault(where, set(range(2, most + 1)))
-        seen.setdefault(where, []).append(before + 1)
-        kind = KINDS[index % len(KINDS)]
-        queries = activations(kind, (1, heads, most, size), target.dtype, 3 * index)
+        seen.setdefault(where, []).extend(before + 1 for before in befores)
+        first, rows = befores[0], befores[-1] - befores[0] + most
+        # Even keys all weigh something in the sum, so that an order of summing shows in any.
+        kind = KINDS[index % len(KINDS)] if len(befores) == 1 else "even"
+        queries = activations(kind, (1, heads, rows, size), target.dtype, 3 * index)
         keys, values = (
-            _repeated(kind, (1, kv_heads, before + most, size), target.dtype, 3 * index + i)
+            _repeated(kind, (1, kv_heads, first + rows, size), target.dtype, 3 * index + i)
             for i in (1, 2)
         )
-        single = [
-            attend(
-                queries[:, :, i : i + 1],
-                keys[:, :, : before + i + 1],
-                values[:, :, : before + i + 1],
-                attention.scale,
-            )
-            for i in range(most)
-        ]
-        alone = mx.concatenate(single, axis=2)
-        for count in sorted(exact):
-            upto = before + count
-            block = attend(
-                queries[:, :, :count], keys[:, :, :upto], values[:, :, :upto], attention.scale
-            )
-            if not all_true([same_bits(block, alone[:, :, :count])]):
-                exact.discard(count)
+
+        def rows_of(
+            at: int,
+            count: int,
+            first: int = first,
+            queries: mx.array = queries,
+            keys: mx.array = keys,
+            values: mx.array = values,
+        ) -> mx.array:
+            upto = first + at + count
+            block = queries[:, :, at : at + count]
+            return attend(block, keys[:, :, :upto], values[:, :, :upto], attention.scale)
+
+        # A row is alone once, whatever blocks it is in.
+        alone = mx.concatenate([rows_of(at, 1) for at in range(rows)], axis=2)
+        for at in range(len(befores)):
+            counts = sorted(exact)
+            same = [same_bits(rows_of(at, n), alone[:, :, at : at + n]) for n in counts]
+            mx.eval(same)
+            exact.difference_update(n for n, ok in zip(counts, same, strict=True) if not ok.item())
     return [
         AttentionFinding(where, tuple(sorted(rows)), tuple(seen[where]))
         for where, rows in found.items()

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
-from dfly_core.engine.calibrate import measure_costs
+from dfly_core.engine.calibrate import measure_draft
 from dfly_core.engine.width import best_width
 from dfly_core.exact.findings import Findings, Level
 from dfly_core.exact.probe import KINDS
@@ -24,7 +24,7 @@ from dfly_core.records.loaded import Costs, Verdict, VerifyMode
 from dfly_core.records.promise import same_bits
 from dfly_core.records.wire import WireError, from_plain
 
-VERSION = 3  # of the self-test; a change of what it checks makes older findings void
+VERSION = 4  # of the self-test; a change of what it checks makes older findings void
 WORTH = 0.9  # auto takes exact when it keeps this share of the throughput
 
 
@@ -42,7 +42,7 @@ def prepare(
     path = _path(folder or cache_folder(), machine, model, pair.block_size)
     findings = _read(path)
     if findings is None:
-        findings = yield from self_test(pair.target, pair.block_size, lambda: _draft_cost(pair))
+        findings = yield from self_test(pair.target, pair.block_size, lambda: measure_draft(pair))
         _write(path, findings)
     pair.verdict = judge(findings, mode, machine, model, len(pair.target.layers))
     pair.routes = routes_for(findings, pair.verdict)
@@ -213,11 +213,6 @@ def _checked(findings: Findings, layers: int) -> tuple[str, ...]:
         f"the whole model at {rows} rows after {after} tokens: logits, and keys and values of "
         f"all {layers} layers",
     )
-
-
-def _draft_cost(pair: Pair) -> tuple[float, ...]:
-    costs = measure_costs(pair)
-    return costs.draft if costs else ()
 
 
 def _path(folder: Path, machine: str, model: str, rows: int) -> Path:

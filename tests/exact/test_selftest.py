@@ -9,11 +9,11 @@ import mlx.core as mx
 import pytest
 
 from dfly_core.exact.findings import Findings
-from dfly_core.exact.probe import bases
+from dfly_core.exact.probe import stretches
 from dfly_core.exact.selftest import build_routes, self_test
 from dfly_core.exact.verdict import judge, routes_for
 from dfly_core.model.machine import blas
-from dfly_core.model.routes import BOUNDS, Routes
+from dfly_core.model.routes import BOUNDS, Routes, segment
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Verdict, VerifyMode
@@ -152,9 +152,9 @@ def test_attention_that_is_off_is_found_and_routed_around(
     target = make_target(**LONG)
     spoil_attention(monkeypatch, spoils)
     found = findings_of(target)
-    for segment in found.attention:
-        for rows in segment.exact_rows:
-            assert not any(spoils(rows, key + rows - 1) for key in segment.keys)
+    for finding in found.attention:
+        for rows in finding.exact_rows:
+            assert not any(spoils(rows, key + rows - 1) for key in finding.keys)
     assert any(len(f.exact_rows) < MOST - 1 for f in found.attention)
     assert all(whole.exact and whole.level in ("native", "chosen") for whole in found.whole)
     routes = routes_for(found, verdict_of(found))
@@ -237,9 +237,10 @@ def test_a_verdict_names_all_that_was_checked_and_no_more() -> None:
 def test_attention_is_probed_at_every_remainder_of_key_counts(limit: int) -> None:
     """A kernel that takes keys in fours or sixteens is off at some key counts only."""
     remainders: dict[int, set[int]] = {}
-    for where, before in bases(limit, MOST):
-        if before > MOST:  # so few keys that nothing is left over say nothing
-            remainders.setdefault(where, set()).add(before % 16)
+    for where, befores in stretches(limit, MOST):
+        assert all(segment(before + row) == where for before in befores for row in (1, MOST))
+        # So few keys that nothing is left over say nothing.
+        remainders.setdefault(where, set()).update(b % 16 for b in befores if b > MOST)
     for where, found in remainders.items():
         low = BOUNDS[where - 1] if where else 1
         high = min(BOUNDS[where] if where < len(BOUNDS) else limit, limit)
