@@ -37,12 +37,18 @@ def machine_facts() -> dict[str, Any]:
     }
 
 
+# Variables that choose kernels, or the number of threads that share a sum.
+SWITCHES = (
+    "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MLX_SDPA_BLOCKS",
+    "OPENBLAS_CORETYPE", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
+)  # fmt: skip
+
+
 def machine_fingerprint() -> str:
     """What must not change for a self-test to stay valid on this machine."""
     facts = machine_facts()
     kept = ("chip", "architecture", "cores", "os_build", "backend", "blas", "mlx", "mlx_lm")
-    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MLX_SDPA_BLOCKS")
-    about = {k: facts[k] for k in kept} | {k: os.environ.get(k) for k in threads}
+    about = {k: facts[k] for k in kept} | {k: os.environ.get(k) for k in SWITCHES}
     return digest(json.dumps(about, sort_keys=True).encode())
 
 
