@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import gc
 import signal
 import time
@@ -27,6 +25,7 @@ from dfly_tui.commands import QUIET, applying, by_action
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
 from dfly_tui.loading import Loading
+from dfly_tui.pausing import catch, watch
 from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
 from dfly_tui.state.panel import PanelState
@@ -145,11 +144,11 @@ class DflyApp(ScreenActions):
         return self.chat_screen
 
     def on_mount(self) -> None:
-        """Be ready to be killed politely."""
+        """Be ready to be killed politely, or stopped and continued."""
         for number in (signal.SIGTERM, signal.SIGHUP):
             # Textual leaves the terminal raw when it is killed.
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                asyncio.get_running_loop().add_signal_handler(number, self.leave, 128 + number)
+            catch(number, self.leave, 128 + number)
+        watch(self)
 
     def on_unmount(self) -> None:
         """However the screen ends, other windows may have the chat."""

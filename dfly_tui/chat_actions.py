@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.app import App
-
 from dfly_core.records.commands import GenerateOptions
 from dfly_tui.clipboard import copy_with, tool
+from dfly_tui.keys_in_turn import KeysInTurn
 from dfly_tui.state.conversation import Conversation, as_markdown, code_blocks
 from dfly_tui.state.export import export, free_name
 from dfly_tui.state.store import TAKEN
@@ -19,16 +18,14 @@ from dfly_tui.text import middle
 if TYPE_CHECKING:
     from dfly_tui.app import Start
     from dfly_tui.desk import Desk
-    from dfly_tui.screens.chat import ChatScreen
     from dfly_tui.state.settings import Settings
 
 
-class ChatActions(App[int]):
+class ChatActions(KeysInTurn):
     """Mixed into the app, which has the parts named here."""
 
     desk: Desk
     talk: Talk
-    chat_screen: ChatScreen
     settings: Settings
     start: Start
 

@@ -48,6 +48,7 @@ class BenchScreen(Screen[None]):
 
     app: DflyApp
 
+    AUTO_FOCUS = "#trials"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "start", "Run", id="bench.start"),
         Binding("ctrl+e", "export", "Export Markdown", id="bench.export", priority=True),
@@ -162,7 +163,6 @@ class BenchScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """An empty table; what was measured before."""
-        self.query_one("#trials", Input).focus()
         self._list_reports()
 
     def _find_pairs(self) -> list[Load]:

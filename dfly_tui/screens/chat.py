@@ -172,6 +172,11 @@ class ChatScreen(Screen[None]):
         self.query_one("#title", Static).update(line(self.talk.chat.shown_title))
         self.query_one("#pair", Static).update(line(doing or self.app.pair_words))
 
+    def text_comes(self) -> None:
+        """Whatever has the focus, text is for the composer."""
+        if self.focused is not self.composer:
+            self.set_focus(self.composer)
+
     def dirty(self) -> None:
         """The panel's state changed."""
         self._dirty = True

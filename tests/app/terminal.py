@@ -61,12 +61,14 @@ class Terminal:
         self._socket = f"dfly-{uuid.uuid4().hex[:12]}"
         self._code = home / ".code"
         self._code.unlink(missing_ok=True)
+        self._modes = home / ".modes"
         conf = home / ".tmux.conf"
         conf.write_text("set -g remain-on-exit on\nset -s escape-time 0\nset -g status off\n")
         env = {"HOME": str(home), "PYTHONPATH": str(ROOT)}
         words = ["env", "-u", "XDG_DATA_HOME", "-u", "NO_COLOR"]
         words += [f"{name}={value}" for name, value in env.items()] + list(command)
-        shell = f"{shlex.join(words)}; echo $? >{shlex.quote(str(self._code))}"
+        modes, code = (shlex.quote(str(path)) for path in (self._modes, self._code))
+        shell = f"{shlex.join(words)}; code=$?; stty -a >{modes}; echo $code >{code}"
         wide, high = size
         self._tmux(
             "-f", str(conf), "new-session", "-d", "-x", str(wide), "-y", str(high), shell,
@@ -121,6 +123,11 @@ class Terminal:
         """The exit code, once the command has ended."""
         text = self._code.read_text() if self._code.exists() else ""
         return int(text) if text.endswith("\n") else None
+
+    @property
+    def modes(self) -> str:
+        """How the command left the terminal, in stty's words."""
+        return self._modes.read_text()
 
     def family(self) -> list[int]:
         """The processes that the command has started, and theirs."""
