@@ -53,9 +53,10 @@ class KeysInTurn(App[int]):
 
     @property
     def _at_rest(self) -> bool:
-        """Whether nothing on the page has anything to do."""
-        pumps = self.screen.walk_children(with_self=True)
-        return self.screen.is_mounted and not any(pump.message_queue_size for pump in pumps)
+        """Whether what the last key was given to has done with it, and all that it went on to."""
+        at = self.focused or self.screen
+        way = (node for node in at.ancestors_with_self if node is not self)
+        return self.screen.is_mounted and not any(pump.message_queue_size for pump in way)
 
     def _wait(self) -> None:
         self._calm = self._turns = 0

@@ -1,4 +1,4 @@
-"""Prompt files: JSON lines of id, prompt, optional category and system."""
+"""Prompt files: a prompt a line, as plain text (.txt) or as JSON with more about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from dfly_core.records.files import contents, why_unread
 
 OWN = Path(__file__).with_name("prompts.jsonl")
 FIELDS = ("id", "prompt", "category", "system")
-REMEDY = 'each line is a JSON object like {"id": "a", "prompt": "Hello", "category": "chat"}'
+REMEDY = (
+    'each line is a JSON object like {"prompt": "Hello", "id": "a", "category": "chat"}; '
+    "a file whose name ends in .txt holds a prompt a line as it is"
+)
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,19 @@ class Prompt:
 def read_prompts(path: Path | None = None) -> list[Prompt]:
     """The prompts of a file, ours by default.
 
-    Raises Missing, or Refused naming the line: not JSON, not an object, a missing, empty,
+    Raises Missing, or Refused naming the line: not JSON, not an object, a missing prompt, an empty,
     foreign or ill-typed field, an id used twice, or nothing at all.
     """
     path = path or OWN
     try:
         text = contents(path).decode("utf-8-sig")
     except FileNotFoundError:
-        raise Missing(f"no prompt file {path}", "name a file of JSON lines") from None
+        raise Missing(
+            f"no prompt file {path}", "name a .txt file, a prompt a line, or a file of JSON lines"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(
-            f"{path} can't be read ({why_unread(error)})", "name a UTF-8 file of JSON lines"
+            f"{path} can't be read ({why_unread(error)})", "name a UTF-8 file, a prompt a line"
         ) from error
     found: list[Prompt] = []
     seen: dict[str, int] = {}
@@ -53,7 +58,11 @@ def read_prompts(path: Path | None = None) -> list[Prompt]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        prompt = _prompt(line, f"{path.name}, line {number}")
+        name = f"line-{number}"  # of a prompt that has none
+        if path.suffix.lower() == ".txt":
+            prompt = Prompt(name, line.strip())
+        else:
+            prompt = _prompt(line, f"{path.name}, line {number}", name)
         if prompt.id in seen:
             raise Refused(
                 f"{path.name}, line {number}: id {prompt.id!r} was used in line {seen[prompt.id]}",
@@ -66,19 +75,18 @@ def read_prompts(path: Path | None = None) -> list[Prompt]:
     return found
 
 
-def _prompt(line: str, where: str) -> Prompt:
+def _prompt(line: str, where: str, name: str) -> Prompt:
     try:
         record: Any = json.loads(line)
     except ValueError as error:
         raise Refused(f"{where}: not JSON", REMEDY) from error
     if not isinstance(record, dict):
         raise Refused(f"{where}: not a JSON object", REMEDY)
-    for name, value in record.items():
-        if name not in FIELDS:
-            raise Refused(f"{where}: unknown field {name!r}", f"use {', '.join(FIELDS)}")
+    for field, value in record.items():
+        if field not in FIELDS:
+            raise Refused(f"{where}: unknown field {field!r}", f"use {', '.join(FIELDS)}")
         if not isinstance(value, str) or not value.strip():
-            raise Refused(f"{where}: {name} is {value!r}, not a text", REMEDY)
-    for name in ("id", "prompt"):
-        if name not in record:
-            raise Refused(f"{where}: no {name}", REMEDY)
-    return Prompt(**record)
+            raise Refused(f"{where}: {field} is {value!r}, not a text", REMEDY)
+    if "prompt" not in record:
+        raise Refused(f"{where}: no prompt", REMEDY)
+    return Prompt(**{"id": name, **record})

@@ -44,7 +44,9 @@ HELP = "check that DFly's tokens are the target's own, and measure both"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_pair_arguments(parser)
-    parser.add_argument("--prompts", metavar="FILE", help="JSON lines of id and prompt (our own)")
+    parser.add_argument(
+        "--prompts", metavar="FILE", help="a prompt a line: plain (.txt) or JSON lines (our own)"
+    )
     parser.add_argument("--trials", type=count, default=3, metavar="N", help="per prompt (3)")
     parser.add_argument(
         "--max-tokens", type=count, default=128, metavar="N", help="per answer (128)"

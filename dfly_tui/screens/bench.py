@@ -130,7 +130,7 @@ class BenchScreen(Screen[None]):
             yield Label("tokens")
             yield Input("128", id="tokens", type="integer")
             yield Label("prompts")
-            yield LineInput(placeholder="empty: our 24; or a JSON lines file", id="prompts")
+            yield LineInput(placeholder="empty: our 24; or a file, one a line", id="prompts")
         yield ProgressLine()
         yield Static(
             "Each prompt is decoded with and without the drafter in turn. A row is published "

@@ -46,6 +46,20 @@ def test_every_field_is_read_and_blank_lines_are_nothing(tmp_path: Path) -> None
     assert [m.role for m in found[1].messages] == ["user"]
 
 
+def test_a_prompt_without_an_id_is_called_by_its_line(tmp_path: Path) -> None:
+    found = read_prompts(written(tmp_path, '{"prompt": "x"}\n\n{"prompt": "y"}'))
+    assert found == [Prompt("line-1", "x"), Prompt("line-3", "y")]
+
+
+def test_a_text_file_holds_a_prompt_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "p.TXT"
+    path.write_bytes(b'What is 1 + 1?\r\n\n{"prompt": 1}\n')
+    assert read_prompts(path) == [
+        Prompt("line-1", "What is 1 + 1?"),
+        Prompt("line-3", '{"prompt": 1}'),
+    ]
+
+
 GOOD = '{"id": "a", "prompt": "x"}\n'
 
 
@@ -55,7 +69,7 @@ GOOD = '{"id": "a", "prompt": "x"}\n'
         (GOOD + '{"id": "a", "prompt": "y"}', "line 2: id 'a' was used in line 1"),
         (GOOD + "\n{nonsense", "line 3: not JSON"),
         (GOOD + "[1]", "line 2: not a JSON object"),
-        (GOOD + '{"prompt": "y"}', "line 2: no id"),
+        (GOOD + '{"id": "line-3", "prompt": "x"}\n{"prompt": "y"}', "line 3: id 'line-3' was used"),
         (GOOD + '{"id": "b"}', "line 2: no prompt"),
         (GOOD + '{"id": "", "prompt": "y"}', "line 2: id is ''"),
         (GOOD + '{"id": 7, "prompt": "y"}', "line 2: id is 7"),
