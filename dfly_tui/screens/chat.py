@@ -360,3 +360,4 @@ class ChatScreen(Screen[None]):
             self._below = words
             below.update(line(words))
             below.display = bool(words)
+            self.refresh_bindings()  # what Tab does goes with it
