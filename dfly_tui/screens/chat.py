@@ -85,6 +85,7 @@ class ChatScreen(Screen[None]):
         self._gain = ""
         self.editing: Turn | None = None
         self._below = ""
+        self._tab: list[str] = []  # what it does now
 
     def compose(self) -> ComposeResult:
         """Head, body with the panel beside it, composer, keys."""
@@ -219,6 +220,10 @@ class ChatScreen(Screen[None]):
     @on(Composer.Changed)
     def _typed(self, event: Composer.Changed) -> None:
         self._show_below()
+        tab = [name for name in ("complete", "example") if self.check_action(name, ())]
+        if tab != self._tab:
+            self._tab = tab
+            self.refresh_bindings()
 
     def edit(self, question: Turn) -> None:
         """Take a message back into the composer."""
@@ -320,8 +325,9 @@ class ChatScreen(Screen[None]):
             text = self.composer.text
             return self.composer.has_focus and text.startswith("/") and not set(text) & set(" \n")
         if action == "example":
-            # Else Tab is Textual's own: the next widget.
-            return not self.talk.chat.turns and self.composer.has_focus
+            # Else Tab is Textual's own: the next widget. A draft of one's own stays.
+            free = self.composer.text == "" or self.welcome.offers(self.composer.text)
+            return free and not self.talk.chat.turns and self.composer.has_focus
         return True
 
     def on_resize(self) -> None:
@@ -360,4 +366,3 @@ class ChatScreen(Screen[None]):
             self._below = words
             below.update(line(words))
             below.display = bool(words)
-            self.refresh_bindings()  # what Tab does goes with it

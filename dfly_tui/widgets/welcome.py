@@ -80,6 +80,10 @@ class Welcome(Vertical):
         """Whether to speak of a bigger pair: only while the embedded one is loaded."""
         self.query_one("#bigger").display = embedded
 
+    def offers(self, text: str) -> bool:
+        """Whether this is one of the examples."""
+        return any(offer.example.prompt == text for offer in self._offers)
+
     def next_example(self) -> str:
         """The next example's prompt, marked in the list."""
         self._at = (self._at + 1) % len(self._offers)

@@ -94,6 +94,22 @@ async def test_an_example_is_one_key_away(open_app: Opener) -> None:
         assert not d.app.chat_screen.welcome.display
 
 
+async def test_tab_leaves_a_draft_of_ones_own_as_it_is_and_the_keys_say_what_it_does(
+    open_app: Opener,
+) -> None:
+    async with open_app() as d:
+        await d.sees("tab Example")
+        await d.pilot.press(*"hi")
+        await d.wait(lambda: "tab Example" not in d.shown)
+        await d.pilot.press("tab")
+        assert d.app.chat_screen.composer.draft == "hi"
+        d.app.chat_screen.composer.set_draft("")
+        await d.pilot.press(*"/re")  # goes to the composer, whatever has the focus
+        await d.sees("tab Complete")
+        await d.pilot.press("tab")
+        assert d.app.chat_screen.composer.draft == "/rename "
+
+
 async def test_a_message_sent_while_loading_waits_for_the_pair(open_app: Opener) -> None:
     async with open_app("slowhello", load=False) as d:
         await d.ask("early")
