@@ -85,7 +85,7 @@ class ChatScreen(Screen[None]):
         self._gain = ""
         self.editing: Turn | None = None
         self._below = ""
-        self._tab: list[str] = []  # what it does now
+        self._tab = (False, True)  # what the keys say of it: completes, takes an example
 
     def compose(self) -> ComposeResult:
         """Head, body with the panel beside it, composer, keys."""
@@ -220,10 +220,20 @@ class ChatScreen(Screen[None]):
     @on(Composer.Changed)
     def _typed(self, event: Composer.Changed) -> None:
         self._show_below()
-        tab = [name for name in ("complete", "example") if self.check_action(name, ())]
+        tab = (self._completable, self._replaceable)
         if tab != self._tab:
             self._tab = tab
             self.refresh_bindings()
+
+    @property
+    def _completable(self) -> bool:
+        text = self.composer.text
+        return text.startswith("/") and not set(text) & set(" \n")
+
+    @property
+    def _replaceable(self) -> bool:
+        """Whether an example may take the draft's place: one of the user's own stays."""
+        return self.composer.text == "" or self.welcome.offers(self.composer.text)
 
     def edit(self, question: Turn) -> None:
         """Take a message back into the composer."""
@@ -322,12 +332,11 @@ class ChatScreen(Screen[None]):
         if action == "read":
             return bool(self.notice.words)
         if action == "complete":
-            text = self.composer.text
-            return self.composer.has_focus and text.startswith("/") and not set(text) & set(" \n")
+            return self.composer.has_focus and self._completable
         if action == "example":
-            # Else Tab is Textual's own: the next widget. A draft of one's own stays.
-            free = self.composer.text == "" or self.welcome.offers(self.composer.text)
-            return free and not self.talk.chat.turns and self.composer.has_focus
+            # Else Tab is Textual's own: the next widget.
+            empty = not self.talk.chat.turns and self._replaceable
+            return empty and self.composer.has_focus
         return True
 
     def on_resize(self) -> None:
