@@ -14,8 +14,9 @@ from dfly_core.model.pair import Pair
 from dfly_core.records.loaded import Costs
 
 ROUNDS, QUICK_ROUNDS = 5, 20
+ROUGH_ROUNDS = 3  # for a choice that no small error turns
 ROWS = 48  # of context; costs grow with it, their ratios hardly
-QUICK, ENOUGH = 0.5, 2.0  # seconds: a small model gets more rounds, a large one fewer
+QUICK, ENOUGH = 0.3, 2.0  # seconds: a small model gets more rounds, a large one fewer
 
 
 def measure_costs(pair: Pair) -> Costs | None:
@@ -35,11 +36,11 @@ def measure_costs(pair: Pair) -> Costs | None:
 
 
 def measure_draft(pair: Pair) -> tuple[float, ...]:
-    """`Costs.draft` alone; empty when there is no drafter."""
+    """`Costs.draft` alone, roughly; empty when there is no drafter."""
     if pair.drafter is None:
         return ()
     jobs, most = _Jobs(pair), pair.block_size - 1
-    short, long = _least([jobs.draft(1), jobs.draft(most)])
+    short, long = _least([jobs.draft(1), jobs.draft(most)], ROUGH_ROUNDS)
     return chain_costs(short, long, most)
 
 
@@ -75,8 +76,8 @@ class _Jobs:
         return run
 
 
-def _least(jobs: Sequence[Callable[[], None]]) -> list[float]:
-    """Seconds of each job, run in turns.
+def _least(jobs: Sequence[Callable[[], None]], most: int = QUICK_ROUNDS) -> list[float]:
+    """Seconds of each job, run in turns, `most` times at most.
 
     The least of a few rounds: what else runs here can only add to a cost, and a policy that was
     told of such an addition would park for the rest of the session.
@@ -85,7 +86,7 @@ def _least(jobs: Sequence[Callable[[], None]]) -> list[float]:
     for job in jobs:
         job()  # the first run compiles and allocates
     begun = time.perf_counter()
-    for number in range(QUICK_ROUNDS):
+    for number in range(most):
         for job, found in zip(jobs, times, strict=True):
             start = time.perf_counter()
             job()
