@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 
 from dfly_core import __version__
+from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.width import best_width
 from dfly_core.exact.probe import linear_modules
 from dfly_core.exact.selftest import SingleRows
@@ -207,7 +208,9 @@ def measured(pair: Pair, context: int) -> dict[str, Any]:
     """What the loaded pair gives: verdict, costs by route, bandwidth, and what follows."""
     bandwidth = measure_bandwidth()
     read = pass_bytes(pair)
-    verdict = pair.verdict
+    verdict, costs = pair.verdict, measure_costs(pair)
+    if verdict and costs:
+        verdict = verdict.with_costs(costs)
     return {
         "pair": asdict(pair.info),
         "verdict": asdict(verdict) if verdict else None,

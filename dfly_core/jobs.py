@@ -37,6 +37,7 @@ from dfly_core.records.commands import (
 from dfly_core.records.errors import Stopped, Usage
 from dfly_core.records.events import (
     Cancelled,
+    Costed,
     Diagnosed,
     Event,
     Generated,
@@ -50,16 +51,6 @@ from dfly_core.records.step import Finish, Token
 
 IsCancelled = Callable[[], bool]
 Returned = TypeVar("Returned")
-
-
-def with_costs(verdict: Verdict, costs: Costs) -> Verdict:
-    """A verdict with the costs of today, not of the day the self-test ran."""
-    verdict = replace(
-        verdict, cost_draft=costs.draft, cost_context=costs.context, costs_at=costs.taken_at
-    )
-    if verdict.taken == "exact":
-        return replace(verdict, cost_exact=costs.verify[: verdict.exact_width + 1])
-    return replace(verdict, cost_native=costs.verify)
 
 
 def stoppable(
@@ -92,6 +83,7 @@ class Program:
         self._pair: Pair | None = None
         self._context: Context | None = None
         self._costs: Costs | None = None
+        self._verdict: Verdict | None = None  # of a pair whose costs are not measured yet
         self._loaded: Load | None = None
         self._files: tuple[str, ...] = ()
 
@@ -132,15 +124,27 @@ class Program:
         mx.clear_cache()
         pair = pair or load_pair(job)
         verdict = yield from stoppable(prepare(pair, job.verify), cancelled)
-        costs = measure_costs(pair)
         if cancelled():
             raise Stopped
-        if verdict is not None and costs is not None:
-            verdict = with_costs(verdict, costs)
         # Only now: a load that failed leaves nothing to answer with, least of all untested.
-        self._pair, self._context, self._costs = pair, Context(pair), costs
+        self._pair, self._context, self._verdict = pair, Context(pair), verdict
         self._loaded, self._files = job, files
-        yield Loaded(pair.info, verdict)
+        yield Loaded(pair.info, verdict and verdict.without_costs())
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the loaded pair's costs are still to be measured."""
+        return self._verdict is not None
+
+    def settle(self, stop: IsCancelled) -> Iterator[Costed]:
+        """Measure them, unless `stop` says to leave it for later. A moment, best a calm one."""
+        pair, verdict = self._pair, self._verdict
+        if pair is None or verdict is None:
+            return
+        costs = measure_costs(pair, stop)
+        if costs is not None:
+            self._costs, self._verdict = costs, None
+            yield Costed(verdict.with_costs(costs))
 
     def _is_loaded(self, job: Load, files: tuple[str, ...]) -> bool:
         """Whether these very models are there; another verify mode reads nothing again."""
@@ -148,6 +152,7 @@ class Program:
         return mine is not None and replace(mine, verify=job.verify) == job and files == self._files
 
     def _check(self, job: Convert, cancelled: IsCancelled) -> Iterator[Event]:
+        yield from self.settle(cancelled)
         pair, loaded = self._pair, None
         if pair is not None and self._costs is not None and pair.drafter is not None:
             info = pair.info
@@ -164,6 +169,7 @@ class Program:
     def _bench(self, job: Bench, cancelled: IsCancelled) -> Iterator[Event]:
         request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
         pair = yield from self._ensure(request, cancelled)
+        yield from self.settle(cancelled)
         yield from benchmark(job, pair, self._costs, cancelled)
 
     def _ensure(self, request: Load, cancelled: IsCancelled) -> Generator[Progress, None, Pair]:
@@ -191,6 +197,7 @@ class Program:
 
     def _generate(self, job: Generate, cancelled: IsCancelled) -> Iterator[Event]:
         pair, context = self._ready()
+        yield from self.settle(cancelled)
         begun = time.perf_counter()
         mx.reset_peak_memory()
         options = job.options

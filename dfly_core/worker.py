@@ -11,7 +11,8 @@ import queue
 import sys
 import threading
 import traceback
-from typing import BinaryIO
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
 
 from dfly_core import __version__
 from dfly_core.records.commands import Cancel, Close, Command, Job
@@ -19,6 +20,11 @@ from dfly_core.records.errors import Busy, DflyError, import_fault
 from dfly_core.records.events import CLOSING, PROTOCOL, Event, Failed, Hello
 from dfly_core.records.visible import one_line
 from dfly_core.records.wire import Envelope, WireError, decode, encode
+
+if TYPE_CHECKING:
+    from dfly_core.jobs import Program
+
+CALM = 0.3  # seconds after a job: the app draws the screen then, which costs would be timed with
 
 
 class Worker:
@@ -37,15 +43,15 @@ class Worker:
         """Say Hello, then work until Close or the end of input."""
         self._say(0, Hello(PROTOCOL, __version__))
         threading.Thread(target=self._read, daemon=True, name="commands").start()
-        program = None
-        while (item := self._jobs.get()) is not None:
+        program: Program | None = None
+        while (item := self._next(program)) is not None:
             number, job = item
             try:
                 # MLX is imported with the first job, after the Hello: the app paints meanwhile.
                 if program is None:
-                    from dfly_core.jobs import Program
+                    from dfly_core import jobs
 
-                    program = Program()
+                    program = jobs.Program()
                 for event in program.run(job, lambda n=number: n in self._cancelled):  # type: ignore[misc]
                     self._say(number, event)
             except DflyError as error:
@@ -60,6 +66,18 @@ class Worker:
                     f"{type(error).__name__}: {one_line(str(error))}",
                     "please report it with the log",
                 )
+
+    def _next(self, program: Program | None) -> tuple[int, Job] | None:
+        """The next job; while there is none, what a load left to be measured is measured."""
+        if program is not None and program.unsettled:
+            with suppress(queue.Empty):
+                return self._jobs.get(timeout=CALM)
+            try:
+                for event in program.settle(lambda: not self._jobs.empty()):
+                    self._say(0, event)
+            except Exception:  # noqa: BLE001  a job that needs it meets the fault and tells it
+                print(traceback.format_exc(), file=sys.stderr, flush=True)  # noqa: T201
+        return self._jobs.get()
 
     def _read(self) -> None:
         while line := self._commands.readline():

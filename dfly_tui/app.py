@@ -19,7 +19,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from dfly_core.records.commands import Load
-from dfly_core.records.events import Loaded
+from dfly_core.records.events import Costed, Loaded
 from dfly_core.records.loaded import VerifyMode
 from dfly_tui.commands import QUIET, applying, by_action
 from dfly_tui.desk import Desk
@@ -107,8 +107,8 @@ class DflyApp(ScreenActions):
         super().__init__()
         self.start = start
         self.settings, self._settings_fault = load_settings(self.settings_path)
-        self.desk = Desk(engine)
         self.panel = PanelState()
+        self.desk = Desk(engine, self._costed)
         self.chat_screen = ChatScreen(self.panel)
         store = Store(start.data / "chats")
         self.talk = Talk(self.desk, store, self.panel, self.chat_screen)
@@ -248,6 +248,10 @@ class DflyApp(ScreenActions):
         waiting, self._waiting = self._waiting, ""
         if waiting:
             self.talk.ask(waiting, self.options)
+
+    def _costed(self, event: Costed) -> None:
+        self.panel.costed(event)
+        self.chat_screen.dirty()
 
     def load_failed(self, words: str, detail: str) -> None:
         """Say it; a message that waited for that pair is not sent to another."""

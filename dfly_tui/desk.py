@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dfly_core.records.commands import Job
-from dfly_core.records.events import CLOSING, PROTOCOL, Event, Hello
+from dfly_core.records.events import CLOSING, PROTOCOL, Costed, Event, Hello
 from dfly_tui.engine import Engine, Gone
 
 
@@ -22,14 +23,14 @@ class Listener(Protocol):
 class Desk:
     """Sends jobs and routes what comes back; events of older jobs are dropped by number."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, costed: Callable[[Costed], None]) -> None:
         self.engine = engine
+        self._costed = costed  # told of this whatever runs; no job ends by it
         self.greeted = False
         self.gone: Gone | None = None
         self.fault = ""
         self._job = 0
         self._what = ""
-
         self._listener: Listener | None = None
 
     @property
@@ -61,7 +62,6 @@ class Desk:
         if self._what or self.gone:
             return False
         self._what, self._listener = what, listener
-
         self._job = self.engine.send(job)
         return True
 
@@ -86,6 +86,8 @@ class Desk:
                         f"The engine speaks protocol {event.protocol}, this app {PROTOCOL}: "
                         "install both from one version"
                     )
+            elif isinstance(event, Costed):
+                self._costed(event)
             elif self._what and job == self._job:
                 batch.append(event)
                 if isinstance(event, CLOSING):

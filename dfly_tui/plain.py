@@ -31,8 +31,8 @@ class Plain:
     def __init__(
         self, engine: Engine, load: Load, options: GenerateOptions, data: Path, system: str
     ) -> None:
-        self.desk = Desk(engine)
         self.panel = PanelState()
+        self.desk = Desk(engine, self.panel.costed)
         self._piped = not sys.stdin.isatty()
         # A question from a pipe is no chat to come back to, unless it goes on with one.
         self.talk = Talk(self.desk, Store(data / "chats"), self.panel, self, not self._piped)

@@ -35,6 +35,7 @@ from dfly_core.records.commands import (
 from dfly_core.records.errors import DflyError, TooLong, Usage
 from dfly_core.records.events import (
     Cancelled,
+    Costed,
     Diagnosed,
     Event,
     Generated,
@@ -231,13 +232,46 @@ def test_a_load_says_when_and_after_how_many_tokens_its_costs_were_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(jobs, "load_pair", lambda _: make_pair())
-    before = time.time()
-    loaded = list(Program().run(Load(), never))[-1]
+    before, program = time.time(), Program()
+    loaded = list(program.run(Load(), never))[-1]
     assert isinstance(loaded, Loaded)
     assert loaded.verdict is not None
-    assert loaded.verdict.cost_context == ROWS
-    assert loaded.verdict.costs_at is not None
-    assert before <= loaded.verdict.costs_at <= time.time()
+    assert not loaded.verdict.cost_exact  # those of the self-test may be of another day
+    assert program.unsettled
+    (costed,) = program.settle(never)
+    verdict = costed.verdict
+    assert verdict.without_costs() == loaded.verdict
+    assert verdict.cost_context == ROWS
+    assert verdict.costs_at is not None
+    assert before <= verdict.costs_at <= time.time()
+    assert len(verdict.cost_exact) == len(verdict.cost_draft) == verdict.width + 1
+    assert not program.unsettled
+    assert not list(program.settle(never))
+
+
+def test_costs_are_measured_once_between_jobs_or_before_the_first_that_needs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "load_pair", lambda _: make_pair())
+    program = Program()
+    list(program.run(Load(), never))
+    moments = 0
+
+    def counted() -> bool:
+        nonlocal moments
+        moments += 1
+        return moments == 25
+
+    assert not list(program.settle(counted))  # asked for something else meanwhile: not now
+    assert moments == 25
+    assert program.unsettled
+    kinds = [type(event) for event in program.run(ASK, never)]
+    assert kinds.count(Costed) == 1
+    assert kinds[0] is Costed
+    assert Costed not in [type(event) for event in program.run(ASK, never)]
+    monkeypatch.setattr(jobs, "load_pair", lambda _: replace(make_pair(), drafter=None))
+    list(program.run(Load(no_draft=True), never))
+    assert not program.unsettled
 
 
 @pytest.mark.parametrize("options", [GenerateOptions(max_tokens=0)])

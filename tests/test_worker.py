@@ -25,6 +25,7 @@ from dfly_core.records.events import (
     CLOSING,
     Benchmarked,
     Cancelled,
+    Costed,
     Event,
     Examined,
     Failed,
@@ -97,6 +98,23 @@ def test_an_answer_is_steps_and_one_end(loaded: Child) -> None:
     steps = [event.step for event in events if isinstance(event, Stepped)]
     assert sum(step.kept for step in steps) == done.stats.emitted <= 12
     assert steps[-1].finish == done.finish
+
+
+def test_costs_come_by_themselves_when_nothing_is_asked() -> None:
+    child = start()
+    assert isinstance(child.hear().body, Hello)
+    child.say(1, Load())
+    loaded = child.until_end(1)[-1]
+    assert isinstance(loaded, Loaded)
+    assert loaded.verdict is not None
+    told = child.hear()
+    assert isinstance(told.body, Costed)
+    assert told.job == 0
+    assert told.body.verdict.cost_exact
+    assert told.body.verdict.routes == loaded.verdict.routes
+    child.say(2, ask("Hello", max_tokens=3))
+    assert Costed not in [type(event) for event in child.until_end(2)]
+    child.process.kill()
 
 
 def test_a_second_job_is_busy_and_a_cancel_ends_the_first(loaded: Child) -> None:

@@ -16,16 +16,22 @@ from dfly_core.records.loaded import Costs
 ROUNDS, QUICK_ROUNDS = 5, 20
 ROUGH_ROUNDS = 3  # for a choice that no small error turns
 ROWS = 48  # of context; costs grow with it, their ratios hardly
-QUICK, ENOUGH = 0.3, 2.0  # seconds: a small model gets more rounds, a large one fewer
+QUICK, ENOUGH = 0.5, 2.0  # seconds: a small model gets more rounds, a large one fewer
 
 
-def measure_costs(pair: Pair) -> Costs | None:
-    """The least of a few interleaved rounds, in seconds; None when there is no drafter."""
+def measure_costs(pair: Pair, stop: Callable[[], bool] = lambda: False) -> Costs | None:
+    """The least of a few interleaved rounds, in seconds; None when there is no drafter.
+
+    Once `stop` says so, nothing more is timed; None then too.
+    """
     if pair.drafter is None:
         return None
     jobs, most = _Jobs(pair), pair.block_size - 1
     verifies = [jobs.verify(width) for width in range(pair.block_size)]
-    *verified, short, long = _least([*verifies, jobs.draft(1), jobs.draft(most)])
+    least = _least([*verifies, jobs.draft(1), jobs.draft(most)], stop=stop)
+    if least is None:
+        return None
+    *verified, short, long = least
     return Costs(
         plain=verified[0],
         verify=tuple(verified),
@@ -40,7 +46,10 @@ def measure_draft(pair: Pair) -> tuple[float, ...]:
     if pair.drafter is None:
         return ()
     jobs, most = _Jobs(pair), pair.block_size - 1
-    short, long = _least([jobs.draft(1), jobs.draft(most)], ROUGH_ROUNDS)
+    least = _least([jobs.draft(1), jobs.draft(most)], ROUGH_ROUNDS)
+    if least is None:
+        return ()
+    short, long = least
     return chain_costs(short, long, most)
 
 
@@ -76,18 +85,26 @@ class _Jobs:
         return run
 
 
-def _least(jobs: Sequence[Callable[[], None]], most: int = QUICK_ROUNDS) -> list[float]:
-    """Seconds of each job, run in turns, `most` times at most.
+def _least(
+    jobs: Sequence[Callable[[], None]],
+    most: int = QUICK_ROUNDS,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[float] | None:
+    """Seconds of each job, run in turns, `most` times at most; None once `stop` says so.
 
     The least of a few rounds: what else runs here can only add to a cost, and a policy that was
     told of such an addition would park for the rest of the session.
     """
     times: list[list[float]] = [[] for _ in jobs]
     for job in jobs:
+        if stop():
+            return None
         job()  # the first run compiles and allocates
     begun = time.perf_counter()
     for number in range(most):
         for job, found in zip(jobs, times, strict=True):
+            if stop():
+                return None
             start = time.perf_counter()
             job()
             found.append(time.perf_counter() - start)

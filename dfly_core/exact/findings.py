@@ -73,7 +73,8 @@ class Findings:
     """Everything one self-test saw.
 
     `keys` are the context lengths of the whole-model check. `operations` are (name, row
-    counts that were equal). `steady`: the same row twice gave the same bits.
+    counts that were equal). `steady`: the same row twice gave the same bits. `draft_seconds`
+    is empty where nothing takes a detour: then no choice turns on it.
     """
 
     linear: tuple[LinearFinding, ...]

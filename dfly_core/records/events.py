@@ -10,7 +10,7 @@ from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Finish, Step, Token
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,20 @@ class Progress:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Ends a load."""
+    """Ends a load. The verdict has no costs yet: see `Costed`."""
 
     pair: PairInfo
     verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class Costed:
+    """What the loaded pair costs was measured: its verdict again, with the costs of today.
+
+    Comes once for a load, between jobs or within the first one that needs it.
+    """
+
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,7 @@ Event = (
     Hello
     | Progress
     | Loaded
+    | Costed
     | Stepped
     | Generated
     | Diagnosed

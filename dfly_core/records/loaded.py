@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 VerifyMode = Literal["exact", "fast", "auto"]
@@ -76,3 +76,18 @@ class Verdict:
     width: int = 0
     cost_context: int | None = None
     costs_at: float | None = None
+
+    def with_costs(self, costs: Costs) -> Verdict:
+        """The same with the costs of today, not of the day the self-test ran."""
+        found = replace(
+            self, cost_draft=costs.draft, cost_context=costs.context, costs_at=costs.taken_at
+        )
+        if self.taken == "exact":
+            return replace(found, cost_exact=costs.verify[: self.exact_width + 1])
+        return replace(found, cost_native=costs.verify)
+
+    def without_costs(self) -> Verdict:
+        """The same without the costs that the self-test saw, which may be of another day."""
+        return replace(
+            self, cost_exact=(), cost_native=(), cost_draft=(), cost_context=None, costs_at=None
+        )

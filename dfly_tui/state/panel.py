@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from dfly_core.records.events import Generated
+from dfly_core.records.events import Costed, Generated
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.stats import Stats
 from dfly_core.records.step import Step, Token
@@ -72,6 +72,12 @@ class PanelState:
         """Another chat, or another pair: nothing was asked of it yet."""
         self.begin()
         self.asked, self.context_used = False, 0
+
+    def costed(self, event: Costed) -> None:
+        """Costs were measured; those of another pair, which a benchmark brings, are not ours."""
+        mine, theirs = self.verdict, event.verdict
+        if mine is not None and (mine.model, mine.mode) == (theirs.model, theirs.mode):
+            self.verdict = theirs
 
     def begin(self, sampled: bool = False, went_on: bool = False) -> None:
         """A new answer starts, or one goes on: the figures start afresh."""

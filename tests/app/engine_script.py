@@ -36,6 +36,7 @@ from dfly_core.records.events import (
     Benchmarked,
     Cancelled,
     Converted,
+    Costed,
     Diagnosed,
     Event,
     Examined,
@@ -211,7 +212,8 @@ class Script:
             ("widths 2..8",), "every width was seen equal to single rows",
             cost_context=48, costs_at=time.time(),
         )  # fmt: skip
-        self.say(job, Loaded(pair, verdict))
+        self.say(job, Loaded(pair, verdict.without_costs()))
+        self.say(0, Costed(verdict))
 
     def generate(self, job: int, body: Generate) -> None:
         if self.name == "hang":

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dfly_core.records.events import Costed
 from dfly_core.records.loaded import PairInfo, Verdict
 from dfly_core.records.memory import need_of
 from dfly_core.records.promise import short_words
@@ -53,6 +54,25 @@ def answered(*steps: Step, clock: float = 150.0) -> PanelState:
     for step in (prompt_step(), *steps):
         state.add(step)
     return state
+
+
+def test_costs_come_after_the_pair_and_only_its_own_are_taken() -> None:
+    state = PanelState(PAIR, VERDICT.without_costs(), clock=lambda: 150.0)
+    state.begin()
+    state.add(prompt_step())
+    state.add(cycle(1, 3, Seconds(0.02)))
+    assert state.plain is None
+    assert state.break_even is None
+    for other in (replace(VERDICT, model="u"), replace(VERDICT, mode="fast")):
+        state.costed(Costed(other))
+        assert state.plain is None
+    state.costed(Costed(VERDICT))
+    assert state.plain is not None
+    assert state.plain.seconds == VERDICT.cost_exact[0]
+    assert state.break_even is not None
+    state.verdict = None  # another pair is being loaded
+    state.costed(Costed(VERDICT))
+    assert state.verdict is None
 
 
 def test_rate_alone_bill_and_estimate_are_of_one_set_of_times() -> None:
