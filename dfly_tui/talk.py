@@ -117,10 +117,12 @@ class Talk:
         answer = self.chat.turns[-1] if self.chat.turns else None
         if answer is None or answer.who != "assistant" or answer.end not in ("stopped", "length"):
             return False
-        if not self.desk.ask("answer", Generate(self.chat.messages(), options), self):
+        begun = bool(answer.text)  # else the question is asked anew: it has not been answered
+        messages = self.chat.messages() if begun else self.chat.messages(upto=answer.number)
+        if not self.desk.ask("answer", Generate(messages, options), self):
             return False
         answer.end, answer.note, answer.figures = None, "", {}
-        self._begin(answer, options, went_on=True)
+        self._begin(answer, options, went_on=begun)
         self.view.replaced()
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dfly_tui.screens.chats import ChatsScreen
 from dfly_tui.screens.help import HelpScreen
 from dfly_tui.screens.replay import ReplayScreen
 from dfly_tui.screens.tokens import TokensScreen
+from dfly_tui.state.conversation import Turn
 from dfly_tui.state.store import Store
 from tests.app.app_driving import Opener
 
@@ -63,6 +65,21 @@ async def test_a_stopped_answer_goes_on(open_app: Opener, home: Path) -> None:
         assert after.startswith(before)
         assert len(d.app.talk.chat.turns) == 2
     assert Store(home / "data" / "chats").load(1).turns[-1].text == after
+
+
+async def test_an_answer_stopped_before_its_first_word_goes_on_with_its_own_question(
+    open_app: Opener,
+) -> None:
+    async with open_app("told") as d:
+        await d.ask("first")
+        first = await d.answered()
+        chat = d.app.talk.chat
+        chat.turns += [Turn(3, "user", "second", "stop"), Turn(4, "assistant", "", "stopped")]
+        await d.pilot.press("ctrl+l")
+        await d.wait(lambda: bool(chat.turns[-1].text))
+        told = await d.answered(4)
+        assert json.loads(told) == [["user", "first"], ["assistant", first], ["user", "second"]]
+        assert chat.turns[-1].note == ""
 
 
 async def test_chats_are_listed_searched_opened_renamed_deleted_exported(
