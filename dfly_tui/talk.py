@@ -159,7 +159,7 @@ class Talk:
         if steps:
             self._grow(steps)
         for event in events:
-            if isinstance(event, Progress):
+            if isinstance(event, Progress) and not steps:  # else the prompt has been read
                 self.view.progressed(event)
             elif isinstance(event, Generated):
                 self.panel.end(event)

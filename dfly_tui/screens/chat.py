@@ -85,6 +85,7 @@ class ChatScreen(Screen[None]):
         self._gain = ""
         self.editing: Turn | None = None
         self._below = ""
+        self._head = ("", "")
         self._tab = (False, True)  # what the keys say of it: completes, takes an example
 
     def compose(self) -> ComposeResult:
@@ -114,6 +115,7 @@ class ChatScreen(Screen[None]):
     def said(self) -> None:
         """Turns were added."""
         self._show_empty_or_not()
+        self.show_head()
         self.transcript.said()
         self._dirty = True
         self.refresh_bindings()
@@ -129,6 +131,7 @@ class ChatScreen(Screen[None]):
 
     def grew(self, text: str) -> None:
         """The answer grew."""
+        self.show_head()
         self.transcript.feed(text)
         self._dirty = True
         self._show_below()
@@ -170,8 +173,13 @@ class ChatScreen(Screen[None]):
 
     def show_head(self, doing: str = "") -> None:
         """Title on the left; pair and what it does on the right."""
-        self.query_one("#title", Static).update(line(self.talk.chat.shown_title))
-        self.query_one("#pair", Static).update(line(doing or self.app.pair_words))
+        if self.talk.answering and not self.panel_state.steps:
+            doing = doing or "reading the prompt"
+        head = (self.talk.chat.shown_title, doing or self.app.pair_words)
+        if head != self._head:
+            self._head = head
+            for name, words in zip(("#title", "#pair"), head, strict=True):
+                self.query_one(name, Static).update(line(words))
 
     def text_comes(self) -> None:
         """Whatever has the focus, text is for the composer."""

@@ -244,6 +244,7 @@ class Script:
             self.say(job, Progress("prompt", "", 512, 4096, "tokens"))
         if self.name in ("slowfirst", "reading"):
             self.wait_for_cancel(job)
+        self.say(job, Progress("prompt", "", 19, 19, "tokens"))
         while True:
             finish: Finish
             if job in self.cancelled:

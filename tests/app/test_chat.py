@@ -64,6 +64,24 @@ async def test_fault_03_stop_before_the_first_token_is_idle_again(open_app: Open
         await d.answered(4)
 
 
+async def test_the_head_says_that_the_prompt_is_read_until_the_first_word(
+    open_app: Opener,
+) -> None:
+    async with open_app("slowfirst") as d:
+        await d.ask("hello")
+        await d.sees("reading the prompt")
+    async with open_app("reading") as d:
+        await d.ask("hello")
+        await d.sees("reading 512 of 4,096 tokens")
+    async with open_app("halfway") as d:
+        await d.ask("hello")
+        await d.wait(lambda: len(d.app.panel.steps) == 5)
+        await d.pilot.pause(0.3)
+        head = d.shown.splitlines()[0]
+        assert "reading" not in head
+        assert head.rstrip().endswith("embedded pair")
+
+
 async def test_fault_04_a_stopped_answer_is_there_after_a_restart(
     open_app: Opener, home: Path
 ) -> None:
