@@ -26,6 +26,13 @@ from dfly_tui.widgets.prose import Prose
 if TYPE_CHECKING:
     from dfly_tui.app import DflyApp
 
+ENDS: dict[Finish, str] = {  # "stop" alone reads as if somebody had stopped it
+    "stop": "complete",
+    "length": "cut at the longest answer allowed",
+    "context": "cut at the context limit",
+    "cancelled": "stopped",
+}
+
 
 @dataclass
 class Lane:
@@ -57,7 +64,7 @@ class Lane:
         stats, pace = self.stats, self.stats.tokens_per_second
         words = f"{stats.emitted} tokens" + (f" · {pace:.0f} tok/s" if pace else "")
         if self.finish:
-            words += f" · {self.finish}"
+            words += f" · {ENDS[self.finish]}"
         if self.drafts and self.off:
             off, cycles = stats.plain_steps, stats.cycles
             steps = f"{off} of {off + cycles} steps" if cycles else "all steps"
@@ -124,7 +131,8 @@ class RaceScreen(Screen[None]):
     def __init__(self, messages: tuple[Message, ...], options: GenerateOptions) -> None:
         super().__init__()
         self._messages = messages
-        # Sampled runs cannot be compared token by token.
+        # The likeliest tokens are the ones that tell of the engine, and not of a seed.
+        self._greedy = " at temperature 0" if options.temperature else ""
         self._options = replace(options, temperature=0.0)
         self._lanes = [Lane("With the drafter"), Lane("The target alone", drafts=False)]
         self._views = [LaneView(lane) for lane in self._lanes]
@@ -133,7 +141,7 @@ class RaceScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Both lanes and the verdict."""
-        yield Static("A/B on your last message", id="race-head")
+        yield Static(f"A/B on your last message{self._greedy}", id="race-head")
         with Horizontal():
             yield self._views[0]
             yield self._views[1].add_class("second")

@@ -56,6 +56,8 @@ async def test_a_race_runs_both_decoders_and_sets_the_parity_badge(
         await d.pilot.press("f5")
         await d.wait(lambda: isinstance(d.app.screen, RaceScreen))
         await d.sees(verdict)
+        assert d.shown.count("tok/s · complete") == 2
+        assert "temperature" not in d.shown
         assert "2." in d.shown  # the speed-up
         assert ("≠ First difference at token 13: ' warm.'" in d.shown) is (scenario == "drift")
         await d.pilot.press("escape")
@@ -72,6 +74,7 @@ async def test_of_a_sampled_answer_the_badge_says_not_applicable_also_after_a_ra
         await d.sees("Parity: not applicable: sampled")
         await d.pilot.press("f5")
         await d.sees("lie 0.0021 apart")
+        assert "A/B on your last message at temperature 0" in d.shown
         await d.pilot.press("escape")
         await d.wait(lambda: d.app.screen is d.app.chat_screen)
         await d.sees("Parity: not applicable: sampled")
