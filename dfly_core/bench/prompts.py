@@ -10,6 +10,7 @@ from typing import Any
 from dfly_core.records.commands import Message
 from dfly_core.records.errors import Missing, Refused
 from dfly_core.records.files import contents, why_unread
+from dfly_core.records.report import NO_CATEGORY
 
 OWN = Path(__file__).with_name("prompts.jsonl")
 FIELDS = ("id", "prompt", "category", "system")
@@ -25,7 +26,7 @@ class Prompt:
 
     id: str
     prompt: str
-    category: str = "none"
+    category: str = NO_CATEGORY
     system: str | None = None
 
     @property
@@ -36,15 +37,15 @@ class Prompt:
 
 
 def read_prompts(path: Path | None = None) -> list[Prompt]:
-    """The prompts of a file, ours by default.
+    """The prompts of a file, ours by default; `~` is the home folder, as no shell reads a field.
 
     Raises Missing, or Refused naming the line: not JSON, not an object, a missing prompt, an empty,
     foreign or ill-typed field, an id used twice, or nothing at all.
     """
     path = path or OWN
     try:
-        text = contents(path).decode("utf-8-sig")
-    except FileNotFoundError:
+        text = contents(path.expanduser()).decode("utf-8-sig")
+    except (FileNotFoundError, RuntimeError):  # or `~` of no such user
         raise Missing(
             f"no prompt file {path}", "name a .txt file, a prompt a line, or a file of JSON lines"
         ) from None

@@ -24,6 +24,7 @@ from dfly_core.records.files import to_write
 from dfly_core.records.interrupt import ends_at_once
 from dfly_core.records.marks import mark_lines, short_marks
 from dfly_core.records.report import (
+    CATEGORY_HEADINGS,
     HEADINGS,
     NOTHING_KEPT,
     by_category,
@@ -121,8 +122,9 @@ def _line(row: dict[str, Any]) -> str:
 def _show(console: Console, report: dict[str, Any]) -> None:
     rows = report["results"]
     console.print(report["verify"]["words"], markup=False, highlight=False)
-    console.print(_table("by prompt", [cells(row) for row in rows]))
-    console.print(_table("by category", [cells(row) for row in by_category(rows)]))
+    console.print(_table("by prompt", HEADINGS, [cells(row) for row in rows]))
+    summed = [cells(row) for row in by_category(rows)]
+    console.print(_table("by category", CATEGORY_HEADINGS, summed))
     for line in [*filter(None, map(why_withheld, rows)), *mark_lines(rows)]:
         console.print(one_line(line, 2000), markup=False, highlight=False)
     check = report["baseline_check"]
@@ -138,12 +140,12 @@ def _show(console: Console, report: dict[str, Any]) -> None:
         console.print(_components(report["components"]))
 
 
-def _table(title: str, rows: Sequence[Sequence[str]]) -> Table:
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
-    for index, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="left" if index in (0, len(HEADINGS) - 1) else "right")
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if index in (0, len(headings) - 1) else "right")
     for row in rows:
         table.add_row(*(one_line(value) for value in row))
     return table

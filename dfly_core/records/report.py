@@ -179,6 +179,8 @@ HEADINGS = (
     "accepted",
     "parity",
 )
+CATEGORY_HEADINGS = ("category", *HEADINGS[1:])
+NO_CATEGORY = "none"
 NOTHING = "-"
 NO_DRAFT = "did not draft"
 DOUBT = "?"
@@ -221,11 +223,14 @@ def why_withheld(row: Mapping[str, Any]) -> str | None:
 
 
 def by_category(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Medians over the published rows of each category, in order of appearance, then of all."""
+    """Medians over the published rows of each category, in order of appearance, then of all.
+
+    Rows without a category count among all only.
+    """
     rows = list(rows)
-    names = list(dict.fromkeys(str(row["category"]) for row in rows))
+    names = [n for n in dict.fromkeys(str(row["category"]) for row in rows) if n != NO_CATEGORY]
     groups = [(name, [row for row in rows if row["category"] == name]) for name in names]
-    if len(groups) != 1:
+    if len(groups) != 1 or len(groups[0][1]) != len(rows):
         groups.append(("all", rows))
     return [_summary(name, group) for name, group in groups if group]
 
@@ -255,18 +260,18 @@ def markdown(report: Mapping[str, Any]) -> str:
     sold = hardware["memory_gb"]
     memory = memory_words(float(sold) * 2**30) if sold else "unknown memory"
     lines = [
-        f"# {report['model']} with {report['draft']}",
+        f"# Target {report['model']}, drafter {report['draft']}",
         "",
         f"{hardware['chip']}, {memory}, {hardware['os']}, "
         f"mlx {hardware['mlx']}, mlx-lm {hardware['mlx_lm']}, Python {hardware['python']}. "
         f"{_trials(report['trials'])} of at most {report['max_tokens']} tokens, interleaved; "
         "medians; the prompt's time is not in the rates.",
         "",
-        f"Verified: {verify['words']}.",
+        f"Verify {verify['words']}.",
         "",
-        *_markdown_table(report["results"]),
+        *_markdown_table(report["results"], HEADINGS),
         "",
-        *_markdown_table(by_category(report["results"])),
+        *_markdown_table(by_category(report["results"]), CATEGORY_HEADINGS),
         "",
     ]
     lines += [f"- {line}" for row in report["results"] if (line := why_withheld(row))]
@@ -277,16 +282,15 @@ def _trials(count: int) -> str:
     return f"{count} trial{'s' * (count != 1)}"
 
 
-def _markdown_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _markdown_table(rows: Sequence[Mapping[str, Any]], headings: tuple[str, ...]) -> list[str]:
     """A table of rows, with a column of their marks where there are any."""
 
     def line(values: Sequence[str]) -> str:
         return "| " + " | ".join(value.replace("|", "\\|") for value in values) + " |"
 
     told = [row.get("marked_words") or short_marks(row) for row in rows]
-    headings: tuple[str, ...] = HEADINGS
     shown = [cells(row) for row in rows]
     if any(told):
-        headings = (*HEADINGS, MARKS)
+        headings = (*headings, MARKS)
         shown = [(*row, mark) for row, mark in zip(shown, told, strict=True)]
     return [line(headings), line(["---"] + ["---:"] * (len(headings) - 1)), *map(line, shown)]

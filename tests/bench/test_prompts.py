@@ -85,6 +85,16 @@ def test_a_bad_file_is_refused_by_line(tmp_path: Path, text: str | bytes, said: 
         read_prompts(written(tmp_path, text))
 
 
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "p.txt").write_text("Hello\n")
+    assert [prompt.prompt for prompt in read_prompts(Path("~/p.txt"))] == ["Hello"]
+    with pytest.raises(Missing, match=r"no prompt file ~/q\.txt"):
+        read_prompts(Path("~/q.txt"))
+    with pytest.raises(Missing, match=r"no prompt file ~nouser-here/q\.txt"):
+        read_prompts(Path("~nouser-here/q.txt"))
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(Missing, match="no prompt file"):
         read_prompts(tmp_path / "none.jsonl")

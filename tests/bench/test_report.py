@@ -11,6 +11,7 @@ import pytest
 from dfly_core.records.marks import Company, mark_lines, marks
 from dfly_core.records.report import (
     HEADINGS,
+    NO_CATEGORY,
     Trial,
     Withheld,
     by_category,
@@ -74,6 +75,13 @@ def test_categories_count_what_stands_and_take_medians_of_it() -> None:
     assert cells(found[1])[1:6] == ("-",) * 5
 
 
+def test_rows_without_a_category_are_summed_up_among_all_only() -> None:
+    bare = [row("a", NO_CATEGORY), row("b", NO_CATEGORY)]
+    assert [(f["id"], f["parity_words"]) for f in by_category(bare)] == [("all", "2 of 2")]
+    mixed = by_category([*bare, row("c", "code")])
+    assert [(f["id"], f["parity_words"]) for f in mixed] == [("code", "1 of 1"), ("all", "3 of 3")]
+
+
 def test_a_page_names_machine_verification_and_withheld_rows() -> None:
     report = {
         "model": "m", "draft": "d", "trials": 3, "max_tokens": 128,
@@ -83,7 +91,9 @@ def test_a_page_names_machine_verification_and_withheld_rows() -> None:
     }  # fmt: skip
     page = markdown(report)
     assert "X1" in page
-    assert "exact: so and so" in page
+    assert page.startswith("# Target m, drafter d\n")
+    assert "\nVerify exact: so and so.\n" in page
+    assert "| category | target tok/s |" in page
     assert "| a\\|b | 20.0 | 50.0 | 2.50x | 4.00 | 50% | equal |" in page
     assert "- c withheld: token 3 is off" in page
 
