@@ -18,7 +18,7 @@ from dfly_core.exact.probe import linear_modules
 from dfly_core.exact.selftest import SingleRows
 from dfly_core.model.acceptance import TYPICAL_RATE
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_TARGET, read_config
-from dfly_core.model.locate import EMBEDDED, cached_folder
+from dfly_core.model.locate import EMBEDDED, cached_folder, may_be_on_the_hub, no_folder
 from dfly_core.model.machine import backend, machine_facts, model_fingerprint, usable_memory
 from dfly_core.model.pair import Pair
 from dfly_core.model.routes import LinearRoute, Routes, can_tile
@@ -131,15 +131,21 @@ def weight_bytes(folder: Path) -> int:
 
 def model_problems(models: list[dict[str, Any]]) -> list[Problem]:
     """Models that are needed and not here."""
-    return [
-        Problem(
-            f"the {row['role']} {row['name']} is not on this machine",
-            "it is downloaded by `dfly-mlx generate` or the app's first start; or name its folder",
-            True,
-        )
-        for row in models
-        if row["needed"] and not row["found"]
-    ]
+    return [_absent(row) for row in models if row["needed"] and not row["found"]]
+
+
+def _absent(row: dict[str, Any]) -> Problem:
+    name = row["name"]
+    fault = no_folder(name)
+    if Path(name).expanduser().is_dir():
+        return Problem(f"the {row['role']}: {name} holds no config.json", fault.remedy, True)
+    if not may_be_on_the_hub(name):
+        return Problem(f"the {row['role']}: {fault.what}", fault.remedy, True)
+    return Problem(
+        f"the {row['role']} {name} is not on this machine",
+        "it is downloaded by `dfly-mlx generate` or the app's first start; or name its folder",
+        True,
+    )
 
 
 def memory_fit(job: Doctor) -> dict[str, Any]:

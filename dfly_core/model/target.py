@@ -88,6 +88,10 @@ class Target:
 
 def check_family(config: dict[str, Any]) -> None:
     """Refuse models whose layers can't be run one by one with plain causal attention."""
+    if "target_layer_ids" in config or "dflash_config" in config:
+        raise Refused(
+            "what was named as the target is a drafter", "take it as the drafter (--draft)"
+        )
     family = config.get("model_type")
     if family not in FAMILIES:
         raise Refused(

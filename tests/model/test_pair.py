@@ -86,6 +86,13 @@ def test_the_correction_read_in_halves_equals_the_published_product(tmp_path: Pa
     assert mx.allclose(found, expected, atol=1e-5)
 
 
+def test_a_drafter_named_as_the_target_is_called_one(tmp_path: Path) -> None:
+    drafter = save_drafter(tmp_path / "d")
+    for request in (Load(str(drafter)), Load(str(drafter), str(drafter))):
+        with pytest.raises(Refused, match="what was named as the target is a drafter: take it as"):
+            load_pair(request)
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_a_drafter_can_be_quantised_while_loading(tmp_path: Path, bits: int) -> None:
     config = drafter_config(
