@@ -18,7 +18,7 @@ from dfly_core.exact.probe import linear_modules
 from dfly_core.exact.selftest import SingleRows
 from dfly_core.model.acceptance import TYPICAL_RATE
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_TARGET, read_config
-from dfly_core.model.locate import EMBEDDED, cached_folder, may_be_on_the_hub, no_folder
+from dfly_core.model.locate import EMBEDDED, cached_folder, folder_here
 from dfly_core.model.machine import backend, machine_facts, model_fingerprint, usable_memory
 from dfly_core.model.pair import Pair
 from dfly_core.model.routes import LinearRoute, Routes, can_tile
@@ -106,8 +106,11 @@ def find_models(job: Doctor) -> list[dict[str, Any]]:
 
 
 def _model(role: str, name: str, needed: bool) -> dict[str, Any]:
-    folder = Path(name).expanduser()
-    return _found(role, name, folder if folder.is_dir() else cached_folder(name), needed)
+    try:
+        folder = folder_here(name) or cached_folder(name)
+    except DflyError:  # told among the problems
+        folder = None
+    return _found(role, name, folder, needed)
 
 
 def _found(role: str, name: str, folder: Path | None, needed: bool) -> dict[str, Any]:
@@ -136,10 +139,11 @@ def model_problems(models: list[dict[str, Any]]) -> list[Problem]:
 
 def _absent(row: dict[str, Any]) -> Problem:
     name = row["name"]
-    fault = no_folder(name)
-    if Path(name).expanduser().is_dir():
-        return Problem(f"the {row['role']}: {name} holds no config.json", fault.remedy, True)
-    if not may_be_on_the_hub(name):
+    try:
+        if folder_here(name) is not None:
+            what = f"the {row['role']} {name} holds no config.json"
+            return Problem(what, "name a model folder", True)
+    except DflyError as fault:
         return Problem(f"the {row['role']}: {fault.what}", fault.remedy, True)
     return Problem(
         f"the {row['role']} {name} is not on this machine",

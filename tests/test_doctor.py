@@ -131,11 +131,14 @@ def test_a_model_that_is_not_here_is_told_and_never_fetched(
     assert "Qwen3-8B-4bit is not on this machine" in alone.page["problems"][0]["what"]
     assert asked == []
     empty = page_of(Doctor(None, str(tmp_path)), loading(make_pair(), asked)).page["problems"][1]
-    assert empty["what"] == f"the drafter: {tmp_path} holds no config.json"
+    assert empty["what"] == f"the drafter {tmp_path} holds no config.json"
     # Nothing is downloaded for a name that is no hub id, so that is not the remedy.
     typo = page_of(Doctor(None, "./drafer"), loading(make_pair(), asked)).page["problems"][1]
     assert typo["what"] == "the drafter: no folder ./drafer"
     assert typo["remedy"] == "name a model folder or a hub id such as owner/model"
+    for name in ("~nouser-here/x", "a" * 300):  # the file system itself takes no such name
+        fault = page_of(Doctor(None, name), loading(make_pair(), asked)).page["problems"][1]
+        assert fault["what"].startswith(f"the drafter: {name} can't be read (")
 
 
 def test_too_little_memory_is_told_before_anything_is_loaded(

@@ -42,6 +42,12 @@ def fetched(
 
     Of a repository that is not cached as a whole, only files named by `wanted` are fetched.
     """
+    folder = folder_here(name)
+    return folder if folder is not None else (yield from _from_hub(name, cancelled, wanted))
+
+
+def folder_here(name: str) -> Path | None:
+    """The folder of that name; None if there is none and it may be a hub id, else raises."""
     try:
         folder = Path(name).expanduser()
         if folder.is_dir():
@@ -50,19 +56,9 @@ def fetched(
             raise Refused(f"{name} is a file where a model folder is needed", "name its folder")
     except (OSError, RuntimeError, ValueError) as error:  # not allowed, too long, no such user
         raise Missing(f"{name} can't be read ({error})", _NAME_ONE) from error
-    if not may_be_on_the_hub(name):
-        raise no_folder(name)
-    return (yield from _from_hub(name, cancelled, wanted))
-
-
-def may_be_on_the_hub(name: str) -> bool:
-    """Whether a name that is no folder can be a hub id, and is not meant as a path."""
-    return not name.startswith(("/", "./", "../", "~")) and bool(HUB_ID.fullmatch(name))
-
-
-def no_folder(name: str) -> Missing:
-    """What to say of a name that is neither."""
-    return Missing(f"no folder {name}", _NAME_ONE)
+    if name.startswith(("/", "./", "../", "~")) or not HUB_ID.fullmatch(name):
+        raise Missing(f"no folder {name}", _NAME_ONE)
+    return None
 
 
 def cached_folder(name: str, revision: str | None = None) -> Path | None:
