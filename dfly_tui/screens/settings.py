@@ -96,10 +96,16 @@ class SettingsScreen(Dialog[None]):
                 AskLine(
                     EXPLAINED[name],
                     "" if value is None else str(value),
-                    fault=lambda text: _fault(name, text),
+                    fault=lambda text: _fault(name, text, self._most(name)),
                 ),
                 lambda text: self._set(at, parse(name, text)) if text is not None else None,
             )
+
+    def _most(self, name: str) -> float:
+        pair = self.app.panel.pair
+        if name == "width" and pair is not None and pair.draft is not None:
+            return pair.block_size - 1
+        return _LIMITS[name][1]
 
     def _set(self, at: int, value: Any) -> None:
         setattr(self.app.settings, _NAMES[at], value)
@@ -117,26 +123,30 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**31 - 1),
 }
 
+_AUTO = ("auto", "automatic")
 
-def parse(name: str, text: str) -> int | float | None:
-    """The value of a number setting; raises ValueError with the limits."""
+
+def parse(name: str, text: str, most: float | None = None) -> int | float | None:
+    """The value of a number setting, at most `most`; raises ValueError with the limits."""
     kind = get_type_hints(Settings)[name]
     text = text.strip()
-    if not text and kind == (int | None):
+    if (not text and kind == (int | None)) or (name == "width" and text in _AUTO):
         return None
     low, high = _LIMITS[name]
+    high = high if most is None else most
     try:
         value: int | float = float(text) if kind is float else int(text)
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise ValueError(f"{name.replace('_', ' ')} is a number from {low} to {high}")
+        auto = ", or auto" if name == "width" else ""
+        raise ValueError(f"{name.replace('_', ' ')} is a number from {low} to {high}{auto}")
     return value
 
 
-def _fault(name: str, text: str) -> str:
+def _fault(name: str, text: str, most: float) -> str:
     try:
-        parse(name, text)
+        parse(name, text, most)
     except ValueError as error:
         return str(error)
     return ""

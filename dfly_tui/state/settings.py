@@ -63,7 +63,8 @@ EXPLAINED: dict[str, str] = {
     "theme": "Colours. The ansi themes use the terminal's own sixteen.",
     "system": "Told to the model before every new chat.",
     "max_tokens": "The longest answer, in tokens.",
-    "width": "Tokens drafted and checked a step. Empty: measured; the embedded pair always drafts.",
+    "width": "Tokens drafted and checked a step; 0: none. auto: what pays here, by measured times; "
+    "the embedded pair always drafts.",
     "temperature": "0 always takes the likeliest token; higher is more varied and not comparable.",
     "top_p": "Draw only from the likeliest tokens that together reach this share; 1 is all.",
     "top_k": "Draw only from that many likeliest tokens; 0 is all.",

@@ -136,6 +136,21 @@ async def test_a_number_out_of_range_is_refused_plainly_and_stays_typed(open_app
         assert d.app.settings.max_tokens == 77
 
 
+async def test_a_width_that_the_pair_cannot_verify_is_refused_where_it_is_typed(
+    open_app: Opener,
+) -> None:
+    async with open_app() as d:
+        await d.pilot.press("f9", *["down"] * 4, "enter")
+        await d.wait(lambda: isinstance(d.app.screen, AskLine))
+        await refused(d, Path("8"), "width is a number from 0 to 7, or auto")
+        await name_it(d, Path("7"))
+        assert d.app.settings.width == 7
+        await d.pilot.press("enter")
+        await d.wait(lambda: isinstance(d.app.screen, AskLine))
+        await name_it(d, Path("auto"))
+        assert d.app.settings.width is None
+
+
 async def test_an_error_goes_when_another_source_is_chosen(open_app: Opener) -> None:
     async with open_app("misfit") as d:
         await d.pilot.press("f7", "ctrl+s")
