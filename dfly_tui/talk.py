@@ -135,7 +135,7 @@ class Talk:
         self.answer = answer
         self._unsaved = []
         self._saved_at = time.monotonic()
-        self.panel.begin(options.temperature > 0, went_on)
+        self.panel.begin(options.temperature > 0, went_on, options.width is not None)
 
     def _answer(self, options: GenerateOptions) -> bool:
         messages = self.chat.messages()

@@ -16,6 +16,7 @@ from dfly_tui.state.bill import BreakEven, Plain, PlainTimes, bill
 
 RING = 4096  # steps kept for replay
 _RECENT = 12  # steps
+_SURE = 8  # cycles: before, one bad draft would call a good answer slow
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class PanelState:
     went_on: bool = False
     clock: Callable[[], float] = time.time
     plain_times: PlainTimes = field(default_factory=PlainTimes)
+    _fixed: bool = False
     _cycle_seconds: float = 0.0
     _width: int = 0
     _last_off: str = ""
@@ -79,13 +81,16 @@ class PanelState:
         if mine is not None and (mine.model, mine.mode) == (theirs.model, theirs.mode):
             self.verdict = theirs
 
-    def begin(self, sampled: bool = False, went_on: bool = False) -> None:
-        """A new answer starts, or one goes on: the figures start afresh."""
+    def begin(self, sampled: bool = False, went_on: bool = False, fixed: bool = False) -> None:
+        """A new answer starts, or one goes on: the figures start afresh.
+
+        With a `fixed` width it is drafted whether that pays or not.
+        """
         self.stats, self.first_token, self.raced = Stats(), None, None
         self.steps.clear()
         self.peak_memory = 0
         self.parity = Parity("sampled" if sampled else "unchecked")
-        self.asked, self.went_on = True, went_on
+        self.asked, self.went_on, self._fixed = True, went_on, fixed
         self._cycle_seconds, self._width, self._last_off = 0.0, 0, ""
 
     def add(self, step: Step) -> None:
@@ -193,6 +198,16 @@ class PanelState:
         if self.pair and not self.pair.draft:
             return "no drafter is loaded"
         return None
+
+    @property
+    def kept_on(self) -> str:
+        """Why drafting goes on where it does not pay; empty where it pays, or may yet go off."""
+        even = self.break_even
+        if not self._fixed or even is None or even.pays or self.stats.cycles < _SURE:
+            return ""
+        embedded = self.pair is not None and self.pair.embedded
+        why = "the embedded pair always drafts" if embedded else "its width is set in F9"
+        return f"Does not pay here; goes on, as {why}"
 
     @property
     def was_off(self) -> str:

@@ -93,6 +93,8 @@ def standing(state: PanelState, width: int, tall: bool = True) -> Content:
     even = state.break_even
     if even is not None:
         rows.append(Content(even.words).stylize("" if even.pays else "$warning"))
+    if state.kept_on and tall:
+        rows.append(line(state.kept_on, limit=4 * width).stylize(_DIM))
     if state.gain and (tall or state.raced is not None):
         rows.append(Content(state.gain).stylize(_DIM if state.raced is None else ""))
     colour = {"matches": "$success", "differs": "$error"}.get(state.parity.state, _DIM)

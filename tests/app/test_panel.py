@@ -113,6 +113,31 @@ def test_plain_steps_of_this_session_count_more_than_those_of_loading_and_say_th
     assert state.ceiling == pytest.approx(200 * 2.1 / 8)  # of another pair they say nothing
 
 
+def test_where_drafting_goes_on_though_it_does_not_pay_the_panel_says_why() -> None:
+    state = PanelState(PAIR, VERDICT, clock=lambda: 150.0)
+
+    def told() -> str:
+        return state.kept_on
+
+    state.begin(fixed=True)
+    for index in range(1, 8):
+        state.add(cycle(index, 0, Seconds(0.05)))
+    assert state.break_even is not None
+    assert not state.break_even.pays
+    assert not told()  # a few bad drafts say little yet
+    state.add(cycle(8, 0, Seconds(0.05)))
+    assert told() == "Does not pay here; goes on, as its width is set in F9"
+    state.pair = replace(PAIR, embedded=True)
+    assert "as the embedded pair always drafts" in figures.standing(state, 42).plain
+    for index in range(9, 40):
+        state.add(cycle(index, 7, Seconds(0.05)))
+    assert not told()
+    state.begin()
+    for index in range(1, 10):
+        state.add(cycle(index, 0, Seconds(0.05)))
+    assert not told()  # the engine chooses, and will end it
+
+
 def test_a_race_sets_the_rate_alone_and_where_nothing_was_drafted_no_speed_up() -> None:
     state = answered(cycle(1, 7, Seconds(0.04)))
     assert "~52 alone" in figures.headline(state).plain
