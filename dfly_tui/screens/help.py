@@ -36,6 +36,7 @@ FIGURES = (
     ("used", "memory of models and answer; full context: with the longest chat they can read"),
 )
 
+_NAMES = 'Names for "keys" in settings.json (F9 says where)'
 _IN_CHAT = "Commands, typed as a message or found with ctrl+p"
 
 
@@ -46,7 +47,7 @@ class HelpScreen(Dialog[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("f1,q", "leave", "Close", id="help.close")]
     DEFAULT_CSS = """
-    HelpScreen > .box { width: 84; }
+    HelpScreen > .box { width: 84; scrollbar-gutter: stable; }
     HelpScreen Static { height: auto; }
     """
 
@@ -72,13 +73,21 @@ class HelpScreen(Dialog[None]):
         lines = [Content("Esc closes this, page down scrolls").stylize("$foreground 60%")]
         lines += [Content(""), _title("Keys" if here else "Keys of this page")]
         lines += [_pair(keys, words, width) for keys, words in self._keys()]
+        if here:
+            lines += [_pair(self._moves(), "Your earlier messages, in an empty draft", width)]
         lines += [Content(""), _title(_IN_CHAT if here else f"In the chat: {_IN_CHAT.lower()}")]
         lines += [_pair(c.usage, c.help, width) for c in COMMANDS]
         lines += [Content(""), _title("A row of the live panel is one step"), example(width)]
         lines += [_hung(coloured(mark), words, 3, width) for mark, words in READING]
         lines += [Content(""), _title("The live panel's figures")]
         lines += [_pair(name, words, width, 22) for name, words in FIGURES]
+        if here:
+            names = ", ".join(dict.fromkeys(b.id for b in self._bound() if b.id))
+            lines += [Content(""), _title(_NAMES), *Content(names).wrap(width)]
         return lines
+
+    def _moves(self) -> str:
+        return " or ".join(self.app.get_key_display(Binding(key, "")) for key in ("up", "down"))
 
     def _keys(self) -> list[tuple[str, str]]:
         """Keys and what they do, as bound now; one entry per key."""

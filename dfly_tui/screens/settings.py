@@ -52,7 +52,7 @@ class SettingsScreen(Dialog[None]):
                 content(
                     "Enter changes, Esc leaves. Pair: F6. Your own keys go into "
                     f"{middle(str(self.app.settings_path), 44)}, such as "
-                    '"keys": {"app.new_chat": "f12"}'
+                    '"keys": {"app.new_chat": "f12"}; F1 has the names'
                 ),
                 id="keys",
                 classes="hint",

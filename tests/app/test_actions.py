@@ -196,6 +196,23 @@ async def test_help_lists_every_key_and_command(open_app: Opener) -> None:
             assert f"/{command.word}" in shown
         for words in ("Send", "New line", "Quit", "A/B: both decoders", "Step replay"):
             assert words in shown
+        assert "Your earlier messages" in shown
+        names = shown.partition("Names for")[2]
+        for name in ("composer.send", "app.new_chat", "app.quit", "chat.stop"):
+            assert name in names  # so that one can be bound anew
+
+
+async def test_help_hangs_long_lines_under_themselves_beside_its_scrollbar(
+    open_app: Opener,
+) -> None:
+    async with open_app(size=(80, 24)) as d:
+        await d.pilot.press("f1")
+        await d.sees("Stop; leave the edit")
+        await d.pilot.pause()
+        rows = d.shown.splitlines()
+        at = next(i for i, row in enumerate(rows) if "Stop; leave the edit" in row)
+        assert "loading" not in rows[at]
+        assert rows[at + 1].index("loading") >= rows[at].index("Stop")
 
 
 async def test_every_command_is_an_action_of_the_app(open_app: Opener) -> None:
