@@ -82,7 +82,9 @@ class ScreenActions(ChatActions):
 
     def action_elsewhere(self, key: str) -> None:
         """A key of the chat on another page."""
-        self.say_line(f"{self.get_key_display(Binding(key, ''))} works in the chat: Esc goes back")
+        runs = self.desk.busy in ("benchmark", "conversion", "check")
+        back = f"stops the {self.desk.busy}, then goes back" if runs else "goes back"
+        self.say_line(f"{self.get_key_display(Binding(key, ''))} works in the chat: Esc {back}")
 
     def action_models(self) -> None:
         """Choose target and drafter."""

@@ -121,13 +121,17 @@ def summary_words(stats: Stats, finish: str) -> str:
         stats.mean_accepted_length,
         stats.acceptance_rate,
     )
-    plain = f" and {stats.plain_steps} plain steps" if stats.plain_steps else ""
+    plain = f" and {_count(stats.plain_steps, 'plain step')}" if stats.plain_steps else ""
     parts = [
-        f"{stats.emitted} tokens ({finish})",
+        f"{_count(stats.emitted, 'token')} ({finish})",
         f"{rate:.1f} tokens/s" if rate else "- tokens/s",
         f"first after {first:.2f} s" if first is not None else "first after -",
-        f"{stats.cycles} cycles{plain}",
+        f"{_count(stats.cycles, 'cycle')}{plain}",
         f"mean accepted length {mean:.2f}" if mean else "mean accepted length -",
         f"acceptance {accepted:.0%}" if accepted is not None else "acceptance -",
     ]
     return " | ".join(parts)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"

@@ -139,7 +139,7 @@ class BenchScreen(Screen[None]):
         )
         yield RowsTable()
         with Vertical(id="earlier"):
-            yield Static("Reports: Enter shows one, ctrl+k compares it with the table")
+            yield Static("Reports: Enter shows one, ctrl+k compares with it")
             yield OptionList(markup=False, id="reports")
         yield Keys()
 

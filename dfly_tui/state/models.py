@@ -44,7 +44,8 @@ def model_roots(data: Path, env: Mapping[str, str] = os.environ) -> list[tuple[s
     cache = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
     hub = env.get("HF_HUB_CACHE") or Path(env.get("HF_HOME") or cache / "huggingface") / "hub"
     return [
-        *(("embedded", folder) for folder in embedded()),
+        # One by one: a source tree has more beside them, what the pair was made of.
+        *(("embedded", folder / part) for folder in embedded() for part in ("target", "drafter")),
         ("converted here", data / "models"),
         ("hub cache", Path(hub)),
         ("LM Studio", home / ".lmstudio" / "models"),

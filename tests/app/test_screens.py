@@ -187,6 +187,8 @@ def test_models_are_found_where_they_lie_and_fit_or_do_not(tmp_path: Path) -> No
     assert [(m.name, m.kind) for m in found] == [
         ("models/draft []", "drafter"), ("org/name", "target"), ("maker/thing", "target"),
     ]  # fmt: skip
+    parts = [root.name for words, root in model_roots(tmp_path) if words == "embedded"]
+    assert parts == ["target", "drafter"]
     ours = read_model(drafter)
     assert ours is not None
     assert misfit(found[1], ours) == ""
@@ -494,6 +496,9 @@ async def test_chat_and_benchmark_do_not_run_at_once_and_say_so(open_app: Opener
         await d.wait(lambda: d.app.desk.busy == "benchmark")
         assert not d.app.say("hello")
         await d.sees("One thing at a time: the benchmark still runs")
+        d.app.clear_notifications()
+        await d.pilot.press("f5")
+        await d.sees("works in the chat: Esc stops the benchmark, then goes back")
         await d.pilot.press("escape")
         await d.sees("3 not run")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dfly_core.records.stats import Stats
+from dfly_core.records.stats import Stats, summary_words
 from dfly_core.records.step import Seconds, Step, Token
 
 
@@ -56,3 +56,9 @@ def test_what_became_of_each_proposal() -> None:
     short = step(2, 2, 1, 2, Seconds(0.1))
     assert [short.outcome(j) for j in range(short.width)] == ["accepted", "rejected"]
     assert [short.origin(j) for j in range(2)] == ["draft", "target"]
+
+
+def test_one_of_a_thing_is_one() -> None:
+    said = summary_words(Stats().extend([STEPS[1], STEPS[3]]), "stop")
+    assert "| 1 cycle and 1 plain step |" in said
+    assert summary_words(Stats().extend(STEPS), "stop").startswith("8 tokens (stop)")
