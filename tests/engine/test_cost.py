@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dfly_core.engine.cost import TargetSize, draft_bytes
+from dfly_core.engine.coverage import TYPICAL_SHARE
 from dfly_core.model.config import drafter_config
 
 TARGET = TargetSize.from_config(
@@ -60,7 +61,8 @@ def test_a_draft_reads_what_the_table_says(
 
 
 def test_the_whole_draft_at_four_bits_fits_the_goal() -> None:
-    draft = draft_bytes(DRAFTER, TARGET, 4, 4, head_share=1 / 5)
+    draft = draft_bytes(DRAFTER, TARGET, 4, 4, head_share=TYPICAL_SHARE)
     assert draft.correction / 1e9 == pytest.approx(0.217, abs=0.001)
-    assert draft.total / 1e9 < 1.35
+    assert draft.total / 1e9 == pytest.approx(1.157, abs=0.001)
+    assert draft_bytes(DRAFTER, TARGET, 4, 4, head_share=1 / 5).total / 1e9 < 1.35
     assert draft_bytes(DRAFTER, TARGET, 4, 4, head_share=1 / 4).total / 1e9 > 1.35

@@ -20,7 +20,7 @@ TOKENS = sum(0.75**k for k in range(8))
 
 
 def bytes_read(bits: int) -> float:
-    return draft_bytes(DRAFTER, TARGET, bits, 4, head_share=1 / 4).total
+    return draft_bytes(DRAFTER, TARGET, bits, 4, head_share=1 / 7).total
 
 
 @pytest.mark.parametrize("bits", [16, 8, 4])
@@ -50,7 +50,7 @@ def test_measured_times_are_taken_and_a_draft_of_other_bits_follows_its_bytes() 
 
 def test_with_another_drafter_loaded_a_draft_costs_its_bytes_of_the_measured_step() -> None:
     found = predict(replace(DRAFTER, num_hidden_layers=6), LOADED, 16)
-    six = draft_bytes(replace(DRAFTER, num_hidden_layers=6), TARGET, 16, 4, 1 / 4).total
+    six = draft_bytes(replace(DRAFTER, num_hidden_layers=6), TARGET, 16, 4, 1 / 7).total
     assert found is not None
     assert found.draft_steps == pytest.approx(six / TARGET.pass_bytes(4))
 
