@@ -37,7 +37,7 @@ from dfly_core.model.config import (
     read_config,
     tensor_shapes,
 )
-from dfly_core.model.locate import cached_folder
+from dfly_core.model.locate import EMBEDDED, cached_folder
 from dfly_core.records.checked import Checked, Sizing
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import DflyError, Missing
@@ -222,7 +222,7 @@ def _target(
         return _named(config, command.target, loaded, known)
     if loaded is not None and not misfit(config, loaded.config):
         return loaded
-    for name in command.targets:
+    for name in (*command.targets, str(EMBEDDED / "target")):
         try:
             sizes = _sizes_of(name)
         except DflyError:
@@ -231,7 +231,7 @@ def _target(
             return known(name, sizes)
     if not misfit(config, DEFAULT_TARGET_SIZES):
         return known(DEFAULT_TARGET, DEFAULT_TARGET_SIZES)
-    return "no target that this drafter fits is on this machine"
+    return "no target at hand fits this drafter; name one"
 
 
 def _named(

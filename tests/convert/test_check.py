@@ -14,11 +14,21 @@ import pytest
 from dfly_core.cli.main import main
 from dfly_core.convert.check import check
 from dfly_core.engine.predict import KnownTarget
+from dfly_core.model.locate import EMBEDDED
 from dfly_core.records.checked import Checked, check_lines
 from dfly_core.records.commands import Convert
 from dfly_core.records.errors import DflyError
 from dfly_core.records.loaded import Costs
-from tests.convert.small import CONFIG, SAMPLES, make_folder, never, report, run, snapshot
+from tests.convert.small import (
+    CONFIG,
+    SAMPLES,
+    make_folder,
+    never,
+    report,
+    run,
+    small_weights,
+    snapshot,
+)
 from tests.convert.test_samples import BAD, GOOD
 
 COSTS = Costs(plain=0.01, verify=(0.01, 0.011, 0.012, 0.013), draft=(0.004,) * 4)
@@ -98,6 +108,13 @@ def test_every_reason_is_told_and_the_sizes_all_the_same(
     assert found.about.startswith("2 draft layers, hidden size 64, vocabulary 96, block size 4")
 
 
+def test_the_embedded_target_is_at_hand_for_a_drafter_that_fits_it(tmp_path: Path) -> None:
+    ours = json.loads((EMBEDDED / "drafter/config.json").read_text())
+    config = ours | {"architectures": CONFIG["architectures"]}
+    source = make_folder(tmp_path / "in", config, small_weights(config))
+    assert str(EMBEDDED / "target") in look(source, tmp_path / "out").rests_on
+
+
 def test_the_loaded_target_comes_first_then_those_named_then_none(tmp_path: Path) -> None:
     source, output = make_folder(tmp_path / "in"), tmp_path / "out"
     for name, layers in (("other", 7), ("fits", 8)):
@@ -112,7 +129,7 @@ def test_the_loaded_target_comes_first_then_those_named_then_none(tmp_path: Path
     assert f"bytes that {named[2]} in 16 bit" in found.rests_on
     assert [s.speedup is not None for s in found.sizes] == [True] * 3
     alone = look(source, output, targets=named[:2])
-    assert alone.rests_on.startswith("speed unknown: no target that this drafter fits")
+    assert alone.rests_on.startswith("speed unknown: no target at hand fits this drafter")
     assert [s.speedup for s in alone.sizes] == [None] * 3
     (tmp_path / "fits" / "config.json").write_text(
         json.dumps({k: v for k, v in TARGET.items() if k != "intermediate_size"})
