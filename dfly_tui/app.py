@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
-from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -25,6 +24,7 @@ from dfly_tui.commands import QUIET, applying, by_action
 from dfly_tui.desk import Desk
 from dfly_tui.engine import Engine, Gone
 from dfly_tui.loading import Loading
+from dfly_tui.own_keys import faults
 from dfly_tui.pausing import catch, watch
 from dfly_tui.screen_actions import ScreenActions
 from dfly_tui.screens.chat import ChatScreen
@@ -161,8 +161,10 @@ class DflyApp(ScreenActions):
         self.set_keymap(self.keymap)
         self.chat_screen.composer.bind_keys(self.keymap)
         self.theme_changed_signal.subscribe(self, self._keep_theme)
-        if self._settings_fault:
-            self.chat_screen.trouble(self._settings_fault)
+        nodes = (self.chat_screen.composer, self.chat_screen, self)
+        wrong = [self._settings_fault, faults(self.keymap, (node._bindings for node in nodes))]
+        if any(wrong):
+            self.chat_screen.trouble(". ".join(filter(None, wrong)))
         if self.desk.engine.pid is None:
             self.desk.start()
         self._load_wanted()
@@ -180,12 +182,6 @@ class DflyApp(ScreenActions):
         if theme.name != self.settings.theme:
             self.settings.theme = theme.name
             self.save_settings()
-
-    def handle_bindings_clash(self, clashed_bindings: set[Binding], node: DOMNode) -> None:
-        """Keys of the settings file that were taken: say which."""
-        names = ", ".join(sorted(b.id for b in clashed_bindings if b.id))
-        if names:
-            self.say_line(f"Your keys displace: {names}", serious=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that concern the chat act on the chat's own screen only."""

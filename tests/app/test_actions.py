@@ -221,6 +221,26 @@ async def test_every_command_is_an_action_of_the_app(open_app: Opener) -> None:
             assert hasattr(d.app, f"action_{command.action}"), command.word
 
 
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ('{"app.help": "f5"}', "Your keys: they leave no key for app.race"),
+        ('{"nonsense": "f5"}', "Your keys: no key is named nonsense (F1 has the names)"),
+        ('{"app.newchat": "f5,f6", "bench.start": "f2"}', "no key is named app.newchat (F1"),
+        ('{"app.help": "f5", "app.race": "f1"}', ""),
+        ('{"app.help": "f1,ctrl+j"}', ""),  # shift+enter still breaks the line
+    ],
+)
+async def test_own_keys_that_do_nothing_or_take_another_are_told_at_the_start(
+    open_app: Opener, home: Path, own: str, said: str
+) -> None:
+    (home / "data").mkdir()
+    (home / "data/settings.json").write_text(f'{{"keys": {own}}}')
+    async with open_app() as d:
+        words = d.app.chat_screen.notice.words
+        assert said in words if said else not words
+
+
 async def test_keys_can_be_bound_anew(open_app: Opener, home: Path) -> None:
     (home / "data").mkdir()
     (home / "data/settings.json").write_text(
