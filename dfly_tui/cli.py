@@ -24,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
     top = OneLineParser(
         prog="dfly-tui", description="Chat in the terminal, decoded speculatively with DFly."
     )
+    top.lone = "--prompt"
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     top.add_argument("--model", metavar="M", help="target: a folder or a hub id")
     top.add_argument("--draft", metavar="D", help="drafter: a folder or a hub id")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # rich takes a while to import: not for the other subcommands
 
 NAME = "bench"
 HELP = "check that DFly's tokens are the target's own, and measure both"
+LONE = "--prompts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

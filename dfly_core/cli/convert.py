@@ -19,6 +19,7 @@ from dfly_core.records.visible import one_line
 
 NAME = "convert"
 HELP = "convert a DFly checkpoint (hub id, folder or file) to the MLX format"
+LONE = "--draft"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

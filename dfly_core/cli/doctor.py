@@ -19,6 +19,7 @@ from dfly_core.records.visible import visible
 
 NAME = "doctor"
 HELP = "examine this machine and the models: what works, how exact, how fast, what to do"
+LONE = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,7 @@ from dfly_core.records.visible import visible
 
 NAME = "generate"
 HELP = "answer one prompt"
+LONE = "--prompt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

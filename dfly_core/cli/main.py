@@ -35,7 +35,8 @@ def parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
         sub.add_argument("--debug", action="store_true", help="show the traceback of a fault")
         module.add_arguments(sub)
-        sub.set_defaults(run=module.run)
+        sub.lone = module.LONE
+        sub.set_defaults(run=module.run, parser=sub)
     return top
 
 

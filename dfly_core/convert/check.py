@@ -244,8 +244,9 @@ def _named(
             return one_line(str(error))
         sizes = DEFAULT_TARGET_SIZES  # known without having it
     if fault := misfit(config, sizes):
-        what, wanted, has = fault
-        return f"the drafter was made for {what} {wanted}, {one_line(name, 200)} has {has}"
+        wanted, has = fault
+        called = one_line(name, 200)
+        return f"the drafter was made for a target with {wanted}, {called} has {has}"
     same = loaded is not None and loaded.name == name and loaded.config == sizes
     return loaded if same and loaded is not None else known(name, sizes)
 

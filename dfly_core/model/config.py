@@ -10,6 +10,7 @@ from typing import Any
 
 from dfly_core.records.errors import Missing, Refused
 from dfly_core.records.files import contents
+from dfly_core.records.sizes import Measure, measure_words, number_words
 from dfly_core.records.visible import one_line
 
 DEFAULT_TARGET = "mlx-community/Qwen3-8B-4bit"
@@ -139,16 +140,17 @@ def drafter_config(config: Mapping[str, Any], where: str = "config.json") -> Dra
     return parsed
 
 
-def misfit(drafter: DrafterConfig, target: Mapping[str, Any]) -> tuple[str, int, Any] | None:
-    """What the drafter was made for, the value, and the target's own; None where they fit."""
-    for what, wanted, key in (
+def misfit(drafter: DrafterConfig, target: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What the drafter was made for and what the target has, in words; None where they fit."""
+    sizes: tuple[tuple[Measure, int, str], ...] = (
         ("layers", drafter.target_num_hidden_layers, "num_hidden_layers"),
         ("hidden size", drafter.target_hidden_size, "hidden_size"),
         ("hidden size", drafter.hidden_size, "hidden_size"),
         ("vocabulary", drafter.vocab_size, "vocab_size"),
-    ):
+    )
+    for measure, wanted, key in sizes:
         if wanted != target.get(key):
-            return what, wanted, target.get(key)
+            return measure_words(measure, wanted), one_line(number_words(target.get(key)), 40)
     return None
 
 

@@ -194,9 +194,9 @@ def _config_of(draft_folder: Path) -> DrafterConfig:
 
 def _check_misfit(config: DrafterConfig, target: Mapping[str, Any], name: str) -> None:
     if bad := misfit(config, target):
-        what, wanted, found = bad
+        wanted, found = bad
         raise Refused(
-            f"the drafter was made for a target with {what} {wanted}, {name} has {found}",
+            f"the drafter was made for a target with {wanted}, {name} has {found}",
             "choose the target this drafter was trained for, or its own drafter",
         )
 

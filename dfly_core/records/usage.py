@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,22 @@ TEXTS = ("prompt", "system")  # options that may be empty; an empty name would m
 
 class OneLineParser(argparse.ArgumentParser):
     """An ArgumentParser that reports a usage fault in one line."""
+
+    lone: str | None = None  # the option that a word without one most likely belongs to
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, but of a word that no option takes it says which one would."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            used: OneLineParser = getattr(found, "parser", self)
+            if rest[0].startswith("-"):
+                used.error(f"there is no option {rest[0]}")
+            lone = used.lone
+            free = lone is not None and not getattr(found, lone.removeprefix("--"))
+            word = shlex.quote(" ".join(rest) if lone == "--prompt" else rest[0])
+            remedy = f"write {lone} {word}" if free else "no option takes it"
+            used.error(f"{word} stands alone: {remedy}")
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Say the fault and its remedy on stderr; exit 2."""

@@ -16,7 +16,8 @@ from dfly_core.records.commands import Load
 from dfly_core.records.files import contents
 from dfly_core.records.loaded import PairInfo
 from dfly_core.records.memory import CONTEXT, Need, kv_bytes, usable
-from dfly_core.records.sizes import memory_words
+from dfly_core.records.sizes import Measure, measure_words, memory_words, number_words
+from dfly_core.records.visible import one_line
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,18 @@ def read_model(folder: Path, where: str = "folder") -> Found | None:
 def misfit(target: Found, drafter: Found) -> str:
     """Why the two do not go together, naming both values; empty when they do."""
     ours, theirs = drafter.config, target.config
-    pairs = (
+    pairs: tuple[tuple[Measure, object, str], ...] = (
         ("hidden size", ours.get("target_hidden_size", ours.get("hidden_size")), "hidden_size"),
         ("vocabulary", ours.get("vocab_size"), "vocab_size"),
         ("layers", ours.get("target_num_hidden_layers"), "num_hidden_layers"),
     )
-    for words, wanted, name in pairs:
+    for measure, wanted, name in pairs:
         has = theirs.get(name)
         if wanted is not None and has is not None and wanted != has:
-            return f"made for {words} {wanted}, this target has {has}"
+            words = (
+                f"made for {measure_words(measure, wanted)}, this target has {number_words(has)}"
+            )
+            return one_line(words)
     layers, taps = theirs.get("num_hidden_layers"), _layer_ids(ours)
     if isinstance(layers, int) and taps and max(taps) >= layers:
         return f"reads layer {max(taps)}, this target has {layers}"

@@ -68,7 +68,7 @@ async def test_the_check_is_against_the_target_that_is_named(open_app: Opener, h
     async with open_app() as d:
         await begin(d, source, str(bad))
         await d.pilot.press("enter")
-        await d.sees("target bad: does not fit, made for vocabulary 100, this target has 7")
+        await d.sees("target bad: does not fit, made for a vocabulary of 100, this target has 7")
         await d.sees("speed: from bad")
         # Another target: what was found is void.
         d.app.screen.query_one("#target", Input).value = "models/good"
@@ -86,13 +86,15 @@ def test_how_a_drafter_can_be_used(tmp_path: Path) -> None:
     assert use_of(drafter, "", found, "auto").load == Load(str(target), str(drafter), verify="auto")
     refused = use_of(drafter, str(wide), found, "exact")
     assert refused.load is None
-    assert refused.words == "it does not fit wide: made for hidden size 64, this target has 128"
+    assert (
+        refused.words == "it does not fit wide: made for a hidden size of 64, this target has 128"
+    )
     assert use_of(drafter, "", [], "exact").load is None
     # Made for the official target: that is fetched.
     assert use_of(qwen, "", found, "exact").load == Load(None, str(qwen))
     assert use_of(qwen, "org/name", found, "exact").load == Load("org/name", str(qwen))
     assert fit_words(None, str(target), found).endswith(
-        "does not fit, made for hidden size 4096, this target has 64"
+        "does not fit, made for a hidden size of 4,096, this target has 64"
     )
     assert "this is a drafter" in fit_words(str(drafter), str(drafter), found)
     assert "not on this machine" in fit_words(str(drafter), "org/name", found)

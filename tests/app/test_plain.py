@@ -96,10 +96,11 @@ def test_wrong_options_and_a_home_that_cannot_be_made_are_one_line(tmp_path: Pat
     done = piped(tmp_path, "story", "", "--bogus")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "dfly-tui: unrecognized arguments: --bogus (see dfly-tui --help)"
+        "dfly-tui: there is no option --bogus (see dfly-tui --help)"
     ]
     for options, said in (
         (["--model", ""], "--model is empty"),
+        (["why is", "it"], "write --prompt 'why is it' (see dfly-tui --help)"),
         (["--draft", "x", "--no-draft"], "exclude each other"),
         (["--resume", "²"], "there is no chat ²"),
         (["--prompt", "a\udcff"], "--prompt is not UTF-8"),

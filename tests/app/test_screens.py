@@ -192,7 +192,7 @@ def test_models_are_found_where_they_lie_and_fit_or_do_not(tmp_path: Path) -> No
     ours = read_model(drafter)
     assert ours is not None
     assert misfit(found[1], ours) == ""
-    assert misfit(found[2], ours) == "made for vocabulary 100, this target has 7"
+    assert misfit(found[2], ours) == "made for a vocabulary of 100, this target has 7"
 
 
 def test_a_target_that_is_too_large_says_what_it_needs() -> None:
@@ -218,7 +218,7 @@ async def test_fault_22_a_drafter_that_does_not_fit_says_why_and_the_rest_can_be
         await d.sees("models/target")
         names = [m.name for m in d.app.screen._targets]  # type: ignore[attr-defined]
         await d.pilot.press(*["down"] * (names.index("models/target") + 1))
-        await d.sees("made for layers 80, this target has 6")
+        await d.sees("made for 80 layers, this target has 6")
         await d.pilot.press("enter", "enter")
         await d.wait(lambda: d.ready and d.app.panel.pair is not None)
         pair = d.app.panel.pair

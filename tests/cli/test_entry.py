@@ -53,6 +53,24 @@ def test_ctrl_c_while_python_imports_is_one_line(
     assert (done.returncode, done.stderr) == (130, f"{program}: interrupted\n")
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["convert", "some folder"], "convert: 'some folder' stands alone: write --draft 'some f"),
+        (["convert", "--draft", "x", "y"], "convert: y stands alone: no option takes it (see"),
+        (["bench", "my.txt", "b"], "bench: my.txt stands alone: write --prompts my.txt (see"),
+        (["doctor", "x"], "doctor: x stands alone: no option takes it (see dfly-mlx doctor --help"),
+        (["doctor", "--x"], "doctor: there is no option --x (see dfly-mlx doctor --help)"),
+    ],
+)
+def test_a_word_that_no_option_takes_is_told_where_it_belongs(
+    capsys: pytest.CaptureFixture[str], typed: list[str], said: str
+) -> None:
+    assert main(typed) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"dfly-mlx {said}")
+
+
 def test_help_opens_with_what_the_program_does(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     usage, said, *_ = capsys.readouterr().out.split("\n\n")

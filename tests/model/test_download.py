@@ -122,6 +122,6 @@ def test_that_two_do_not_fit_is_told_before_any_weights_come(hub: Hub, tmp_path:
     path = tmp_path / "drafter" / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(config | {"target_num_hidden_layers": 7}), encoding="utf-8")
-    with pytest.raises(Refused, match=f"target with layers 7, {TARGET} has 5"):
+    with pytest.raises(Refused, match=f"target with 7 layers, {TARGET} has 5"):
         list(Program().run(Load(TARGET, str(tmp_path / "drafter")), never))
     assert set(hub.fetched()) == {"config.json"}

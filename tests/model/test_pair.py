@@ -116,9 +116,9 @@ def test_a_drafter_can_be_quantised_while_loading(tmp_path: Path, bits: int) -> 
 
 
 MISFITS: list[tuple[str, dict[str, Any], str]] = [
-    ("layers", {"target_num_hidden_layers": 36}, "layers 36, t has 4"),
-    ("width", {"target_hidden_size": 64}, "hidden size 64, t has 32"),
-    ("vocabulary", {"vocab_size": 200}, "vocabulary 200, t has 96"),
+    ("layers", {"target_num_hidden_layers": 36}, "with 36 layers, t has 4"),
+    ("width", {"target_hidden_size": 64}, "a hidden size of 64, t has 32"),
+    ("vocabulary", {"vocab_size": 200}, "a vocabulary of 200, t has 96"),
     ("taps", {"target_layer_ids": [0, 1, 9]}, "tap 9 lies beyond the target's 4 layers"),
     ("taps unsorted", {"target_layer_ids": [1, 0, 3]}, "target_layer_ids is"),
     ("taps counted", {"num_target_layers": 5}, "num_target_layers is 5"),
@@ -231,7 +231,7 @@ def test_a_target_with_a_size_that_is_none_is_refused(changes: dict[str, Any], s
 def test_a_hub_snapshot_is_called_by_its_id(tmp_path: Path) -> None:
     folder = save_drafter(tmp_path / "d", target_num_hidden_layers=36)
     snapshot = tmp_path / "models--owner--model" / "snapshots" / "0a1b"
-    with pytest.raises(Refused, match="layers 36, owner/model has 4"):
+    with pytest.raises(Refused, match="36 layers, owner/model has 4"):
         check_fit(snapshot, target_config(), folder)
 
 
