@@ -197,7 +197,7 @@ class Program:
 
     def _generate(self, job: Generate, cancelled: IsCancelled) -> Iterator[Event]:
         pair, context = self._ready()
-        yield from self.settle(cancelled)
+        yield from self.settle(cancelled)  # belongs to the load, not to this answer's times
         begun = time.perf_counter()
         mx.reset_peak_memory()
         options = job.options

@@ -74,7 +74,7 @@ class Findings:
 
     `keys` are the context lengths of the whole-model check. `operations` are (name, row
     counts that were equal). `steady`: the same row twice gave the same bits. `draft_seconds`
-    is empty where nothing takes a detour: then no choice turns on it.
+    is empty where every block is exact as it comes: then no choice turns on it.
     """
 
     linear: tuple[LinearFinding, ...]

@@ -26,11 +26,12 @@ from tests.exact.hostile import (
 from tests.tiny import LAYERS, make_target
 
 MOST = 6  # rows
+TIMED = (0.0,) * MOST
 LONG = {"max_position_embeddings": 2048}
 
 
 def findings_of(target: Target) -> Findings:
-    steps = self_test(target, MOST)
+    steps = self_test(target, MOST, lambda: TIMED)
     while True:
         try:
             next(steps)
@@ -65,6 +66,7 @@ def test_where_native_is_exact_blocks_run_as_mlx_lm_runs_them(
     verdict = verdict_of(found)
     if verdict.route != "native":
         pytest.skip("this BLAS is not row-exact, so there are detours")
+    assert found.draft_seconds == ()
     routes, target = routes_for(found, verdict), make_target()
 
     def detour(*_: Any) -> Any:
@@ -102,6 +104,7 @@ def test_a_linear_kernel_that_is_off_is_found_and_routed_around(fault: str) -> N
         assert whole.exact
         assert whole.level in ("native", "chosen")
         assert not (spoils(whole.rows, 0) and whole.native)
+    assert found.draft_seconds == TIMED  # auto has a choice to make
     verdict = verdict_of(found)
     assert verdict.exact_width == MOST - 1
     assert verdict.route == "detours"
