@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from dfly_tui.state.models import (
     pair_words,
     read_model,
     too_large,
+    typed_fault,
 )
 from dfly_tui.text import content, line
 
@@ -150,7 +152,8 @@ class ModelsScreen(Dialog[Load]):
         if event.option_index == 0:
             self.dismiss(Load(verify=self.app.verify))
         elif self._target is None:
-            self.app.push_screen(AskLine("Target: a folder or a hub id"), self._typed_target)
+            ask = AskLine("Target: a folder or a hub id", fault=_fault_of("target"))
+            self.app.push_screen(ask, self._typed_target)
         else:
             self.query_one("#drafters", OptionList).focus()
 
@@ -170,9 +173,9 @@ class ModelsScreen(Dialog[Load]):
             if name is not None:
                 self.dismiss(Load(target, name.strip() or None, not name.strip(), self.app.verify))
 
-        self.app.push_screen(
-            AskLine("Drafter: a folder or a hub id", hint="Empty means none; Esc leaves"), typed
-        )
+        hint = "Empty means none; Esc leaves"
+        ask = AskLine("Drafter: a folder or a hub id", hint=hint, fault=_fault_of("drafter"))
+        self.app.push_screen(ask, typed)
 
     @on(OptionList.OptionSelected, "#drafters")
     def _drafter_chosen(self, event: OptionList.OptionSelected) -> None:
@@ -187,6 +190,10 @@ class ModelsScreen(Dialog[Load]):
         else:
             drafter = self._drafters[at - 1]
             self.dismiss(Load(str(target.path), str(drafter.path), False, self.app.verify))
+
+
+def _fault_of(kind: str) -> Callable[[str], str]:
+    return lambda name: typed_fault(name.strip(), kind) if name.strip() else ""
 
 
 def _row(name: str, about: str) -> Content:

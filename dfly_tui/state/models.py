@@ -86,6 +86,21 @@ def read_model(folder: Path, where: str = "folder") -> Found | None:
     return Found(_name(folder), folder, where, "drafter" if drafter else "target", size, config)
 
 
+def typed_fault(name: str, kind: str) -> str:
+    """Why a typed name is no model of that kind; empty where it may be, as a hub id may."""
+    try:
+        path = Path(name).expanduser()
+        if path.is_dir():
+            model = read_model(path)
+            if model is None:
+                return f"there is no model in {name}: name the folder of a config.json"
+            return "" if model.kind == kind else f"{name} is a {model.kind}, not a {kind}"
+    except (OSError, RuntimeError, ValueError):  # not allowed, no such user, too long
+        return f"{name} can't be read: name another folder"
+    hub_id = name.count("/") == 1 and not name.startswith(("/", "./", "../", "~"))
+    return "" if hub_id else f"there is no folder {name}: name one, or a hub id (owner/name)"
+
+
 def misfit(target: Found, drafter: Found) -> str:
     """Why the two do not go together, naming both values; empty when they do."""
     ours, theirs = drafter.config, target.config

@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from dfly_core.records.commands import Load
 from dfly_tui.screens.convert import ConvertScreen
+from dfly_tui.screens.dialogs import AskLine
 from dfly_tui.screens.models import ModelsScreen
 from dfly_tui.state.models import find_models
 from dfly_tui.state.use import fit_words, use_of
@@ -170,3 +171,31 @@ async def test_f6_marks_the_pair_in_use(open_app: Opener, home: Path) -> None:
         await d.pilot.press("enter", "enter")
         await d.wait(lambda: d.app.screen is d.app.chat_screen and d.ready)
         assert d.app.loaded == Load(str(target), str(good))
+
+
+async def test_a_typed_model_that_is_none_is_refused_where_it_is_typed(
+    open_app: Opener, home: Path
+) -> None:
+    target = model(home / "target", **TARGET)
+    drafter = model(home / "drafter", **DRAFTER)
+    (home / "empty").mkdir()
+
+    async def type_it(d: Driver, name: str) -> str:
+        await d.wait(lambda: isinstance(d.app.screen, AskLine))
+        d.app.screen.query_one(Input).value = name
+        await d.pilot.press("enter")
+        await d.pilot.pause()
+        return " ".join(d.shown.split())
+
+    async with open_app() as d:
+        await d.pilot.press("f6", "end", "enter")
+        assert "there is no folder nowhere: name one" in await type_it(d, "nowhere")
+        assert "there is no model in" in await type_it(d, str(home / "empty"))
+        assert "~nouser-here/x can't be read" in await type_it(d, "~nouser-here/x")
+        assert "is a drafter, not a target" in await type_it(d, str(drafter))
+        await type_it(d, "owner/model")  # the engine finds out
+        assert "Empty means none" in d.shown
+        assert "is a target, not a drafter" in await type_it(d, str(target))
+        await type_it(d, str(drafter))
+        await d.wait(lambda: d.app.screen is d.app.chat_screen)
+        assert d.app.loading.wanted == Load("owner/model", str(drafter))
