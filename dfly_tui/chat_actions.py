@@ -127,15 +127,15 @@ class ChatActions(KeysInTurn):
             self.talk.write(lambda: self.talk.store.add(chat, record))
         self.chat_screen.show_head()
 
-    def action_export(self) -> None:
-        """Write the open chat as Markdown."""
-        self._export(self.talk.chat)
+    def action_export(self, name: str = "") -> None:
+        """Write the open chat as Markdown into that file, or ask for one."""
+        self._export(self.talk.chat, name)
 
     def export_chat(self, number: int) -> None:
         """Write a chat from the list as Markdown."""
         self._export(self.talk.store.load(number))
 
-    def _export(self, chat: Conversation) -> None:
+    def _export(self, chat: Conversation, name: str = "") -> None:
         from dfly_tui.screens.dialogs import AskLine
 
         own = self.start.data / "exports"
@@ -149,7 +149,12 @@ class ChatActions(KeysInTurn):
                 path, room = str(Path(name).expanduser()), self.size.width - 20
                 self.say_line(f"Exported to {middle(path, max(room, 8))}")
 
-        self.push_screen(AskLine("Export as Markdown to", str(default), fault=fault), told)
+        if not name:
+            self.push_screen(AskLine("Export as Markdown to", str(default), fault=fault), told)
+        elif why := fault(name):
+            self.chat_screen.trouble(why[:1].upper() + why[1:])
+        else:
+            told(name)
 
     def action_delete(self) -> None:
         """Delete the open chat after a question."""

@@ -128,7 +128,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("copy", "Copy answer", "Copy the last answer", "copy_answer", _no_answer),
     Command("code", "Copy code", "Copy the last code block", "copy_code", _no_answer),
     Command("rename", "Rename chat", "Give this chat a title", "rename", _no_turns, "title"),
-    Command("export", "Export chat", "Write this chat as Markdown", "export", _no_turns),
+    Command("export", "Export chat", "Write this chat as Markdown", "export", _no_turns, "file"),
     Command("delete", "Delete chat", "Delete this chat for good", "delete", _no_turns),
     Command("system", "System prompt", "What the model is told first", "system", _busy, "text"),
     Command("steps", "Step replay", "Look at one step after another", "replay", _no_steps),

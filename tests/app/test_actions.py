@@ -169,7 +169,7 @@ async def test_words_behind_a_slash_command_are_taken_or_refused(open_app: Opene
         await d.ask("/rename A title (1")
         assert d.app.talk.chat.title == "A title (1"
         takes_none = [command for command in COMMANDS if not command.takes]
-        assert len(takes_none) == len(COMMANDS) - 3
+        assert len(takes_none) == len(COMMANDS) - 4
         for command in takes_none:
             notice.clear()
             await d.ask(f"/{command.word} nope")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from dfly_tui.screens.bench import BenchScreen
 from dfly_tui.screens.chats import ChatsScreen
@@ -47,7 +47,9 @@ async def refused(d: Driver, name: Path, words: str) -> None:
     """The name is refused in these words, and stays typed."""
     await name_it(d, name)
     assert isinstance(d.app.screen, AskLine)
-    assert words in " ".join(d.shown.split())
+    fault = d.app.screen.query_one(".fault", Static)
+    assert fault.display
+    assert words in str(fault.content)  # on the screen a long path breaks them anywhere
     assert d.app.screen.query_one(Input).value == str(name)
 
 
@@ -125,6 +127,21 @@ async def test_the_list_shows_the_numbers_that_resume_takes(open_app: Opener) ->
         await d.sees("2  about lanterns")
         assert "1  about foxes" in d.shown
         assert "--resume" in d.shown
+
+
+async def test_export_takes_a_file_and_says_why_it_cannot_be_written(
+    open_app: Opener, home: Path
+) -> None:
+    async with open_app() as d:
+        await d.ask("hello")
+        await d.answered()
+        out = home / "my chat.md"
+        await d.ask(f"/export {out}")
+        await d.wait(out.exists)
+        assert out.read_text().startswith("# hello")
+        assert d.app.screen is d.app.chat_screen
+        await d.ask(f"/export {out}")
+        await d.wait(lambda: "exists: choose another name" in d.app.chat_screen.notice.words)
 
 
 async def test_a_number_out_of_range_is_refused_plainly_and_stays_typed(open_app: Opener) -> None:
