@@ -152,6 +152,9 @@ class Routes:
     other: Mapping[int, Routes] = field(default_factory=dict)
     _shapes: dict[int, str] = field(default_factory=dict, repr=False, compare=False)
     _heads: dict[int, opened.Heads] = field(default_factory=dict, repr=False, compare=False)
+    _runs: dict[tuple[int, int], list[tuple[int, int]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # of the last block: every layer asks for the same
 
     def at(self, count: int) -> Routes:
         """The routes of blocks of `count` rows."""
@@ -177,6 +180,14 @@ class Routes:
 
     def runs(self, before: int, count: int) -> list[tuple[int, int]]:
         """How `count` rows after `before` keys are cut: at bounds, then to exact row counts."""
+        found = self._runs.get((before, count))
+        if found is None:
+            found = self._cut(before, count)
+            self._runs.clear()
+            self._runs[before, count] = found
+        return found
+
+    def _cut(self, before: int, count: int) -> list[tuple[int, int]]:
         cuts = [0, *(b - before - 1 for b in BOUNDS if 0 < b - before - 1 < count), count]
         out = []
         for a, b in itertools.pairwise(cuts):
