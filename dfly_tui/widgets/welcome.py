@@ -15,6 +15,8 @@ from dfly_tui.state.examples import Example, examples
 from dfly_tui.state.models import memory_size, on_mac
 from dfly_tui.text import content, line
 
+_TINY = "The embedded pair is tiny and can do little else."
+
 
 class Offer(Static):
     """One example prompt."""
@@ -74,10 +76,10 @@ class Welcome(Vertical):
         yield Static("Tab for an example, Enter to send", id="how")
         words = first_run_words(memory_size(), on_mac())
         words += " F7 brings it here." if words.endswith("fits.") else ""
-        yield Static(content(words), id="bigger")
+        yield Static(content(f"{_TINY} {words}"), id="bigger")
 
     def show_bigger(self, embedded: bool) -> None:
-        """Whether to speak of a bigger pair: only while the embedded one is loaded."""
+        """Whether to say that the pair is small, and speak of a bigger one."""
         self.query_one("#bigger").display = embedded
 
     def offers(self, text: str) -> bool:

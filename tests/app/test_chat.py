@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dfly_core.records.commands import Load
 from dfly_tui.state.conversation import Conversation, Turn, Who
 from dfly_tui.state.store import Store
 from dfly_tui.widgets.answer import Answer
@@ -62,6 +63,16 @@ async def test_fault_03_stop_before_the_first_token_is_idle_again(open_app: Open
         assert [m.content for m in d.app.talk.chat.messages(upto=4)] == ["again"]
         await d.pilot.press("escape")
         await d.answered(4)
+
+
+async def test_the_welcome_says_that_the_embedded_pair_is_tiny_and_of_no_other(
+    open_app: Opener,
+) -> None:
+    async with open_app() as d:
+        await d.sees("The embedded pair is tiny and can do little else.")
+        d.app.load(Load("target", "drafter"))
+        await d.wait(lambda: d.ready and d.app.panel.pair is not None)
+        await d.wait(lambda: "tiny" not in d.shown)
 
 
 async def test_the_head_says_that_the_prompt_is_read_until_the_first_word(
