@@ -11,7 +11,7 @@ from textual.content import Content
 _MOST = 20_000  # characters: beyond that colours cost more than they tell
 
 _STYLES = (
-    (Token.Comment, "$foreground 55%"),
+    (Token.Comment, "$foreground 65%"),
     (Token.Keyword, "$primary"),
     (Token.Operator.Word, "$primary"),
     (Token.String, "$success"),

@@ -26,6 +26,7 @@ DARK = Theme(
         "scrollbar-background-active": "#15191D",
         "scrollbar-corner-color": "#15191D",
         "footer-description-foreground": "#8E989F",
+        "text-disabled": "#8E989F",  # also of what a field takes when nothing is typed
         "block-cursor-text-style": "none",
     },
 )
@@ -53,6 +54,7 @@ LIGHT = Theme(
         "scrollbar-background-active": "#FAFAF8",
         "scrollbar-corner-color": "#FAFAF8",
         "footer-description-foreground": "#5A6871",
+        "text-disabled": "#5A6871",
         "block-cursor-text-style": "none",
     },
 )

@@ -119,7 +119,7 @@ class HelpScreen(Dialog[None]):
 
 def example(width: int) -> Content:
     """A row as the panel has it, and what stands where."""
-    shown = Content("9 ").stylize("$foreground 50%") + coloured("●○○○○○○◆") + Content(" 2 so on")
+    shown = Content("9 ").stylize("$foreground 65%") + coloured("●○○○○○○◆") + Content(" 2 so on")
     words = (
         "its number, the fate of each draft, how many tokens it gave, as many as it has solid "
         "marks, and their text"

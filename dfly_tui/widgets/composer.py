@@ -39,6 +39,7 @@ class Composer(TextArea):
         padding: 0 1;
         scrollbar-size-vertical: 1;
         &:focus { border: round $primary; }
+        & .text-area--placeholder { color: $text 65%; }
     }
     """
 

@@ -56,12 +56,12 @@ def row(step: Step, slots: int, width: int) -> Content:
     count = f" {step.kept} "
     room = width - len(lead) - (slots + 1) - len(count)
     if not marks and step.finish == "cancelled":
-        return Content(lead + "stopped").stylize("$foreground 50%")
+        return Content(lead + "stopped").stylize("$foreground 65%")
     shown = line(step.text.replace("\n", "⏎"), limit=max(room, 1)) if room > 1 else Content("")
     pad = (" off" if was_off(step) and slots > 3 else "").ljust(max(slots + 1 - len(marks), 0))
     return Content("").join(
         [
-            Content(lead).stylize("$foreground 50%"),
+            Content(lead).stylize("$foreground 65%"),
             coloured(marks),
             Content(pad + count).stylize("$foreground 70%"),
             shown.stylize("$foreground 80%"),

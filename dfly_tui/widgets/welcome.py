@@ -48,8 +48,8 @@ class Welcome(Vertical):
         & > Static { width: 100%; max-width: 60; height: auto; }
         & > #name { text-style: bold; color: $primary; }
         & > #about { margin: 0 0 1 0; color: $foreground 70%; }
-        & > #bigger { margin: 1 0 0 0; color: $foreground 50%; }
-        & > #how { margin: 1 0 0 0; color: $foreground 50%; }
+        & > #bigger { margin: 1 0 0 0; color: $foreground 65%; }
+        & > #how { margin: 1 0 0 0; color: $foreground 65%; }
         & > Offer { height: 1; }
     }
     """

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 import pytest
+from rich.color_triplet import ColorTriplet
 from textual.widgets import RadioButton
 from textual.widgets._footer import FooterKey
 
 from dfly_tui.screens.settings import _NAMES
 from dfly_tui.widgets.keys import Keys
-from tests.app.app_driving import Opener
+from tests.app.app_driving import Driver, Opener
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,51 @@ async def test_keys_that_have_no_room_are_left_out_the_least_needed_first(
         await d.wait(lambda: there in d.shown.split("\n")[-1])
         shown = d.shown.split("\n")[-1]
         assert not gone or gone not in shown
+
+
+def contrast(one: ColorTriplet, other: ColorTriplet) -> float:
+    """How far two colours lie apart: 1 for the same, 21 for black and white (WCAG 2)."""
+
+    def light(colour: ColorTriplet) -> float:
+        parts = (part / 255 for part in colour)
+        red, green, blue = (
+            p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+        )
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["dfly-dark", "dfly-light"])
+async def test_in_our_themes_every_word_stands_out_from_its_ground(
+    open_app: Opener, theme: str
+) -> None:
+    async def look(d: Driver) -> None:
+        await d.pilot.pause()
+        for segment in chain.from_iterable(d.app.screen._compositor.render_strips()):
+            style = segment.style
+            if not style or not re.search(r"\w", segment.text):
+                continue
+            assert style.color is not None
+            assert style.bgcolor is not None
+            colours = style.color.get_truecolor(), style.bgcolor.get_truecolor()
+            assert contrast(*colours) >= 4, (segment.text, colours)
+
+    async with open_app() as d:
+        d.app.theme = theme
+        await d.sees("Tab for an example")
+        await look(d)
+        await d.ask("hello")
+        await d.answered()
+        await look(d)
+        await d.pilot.press("f7")
+        await d.sees("empty: official; or folder")
+        await look(d)
+        await d.pilot.press("escape", "f8")
+        await d.sees("empty: our 24")
+        d.app.screen.query_one("#prompts").focus()  # the trials are selected: no placeholder
+        await look(d)
 
 
 async def test_only_other_keys_are_put_there_anew(open_app: Opener) -> None:
