@@ -107,6 +107,9 @@ def run(args: argparse.Namespace) -> int:
     _show(console, report)
     if args.markdown:
         _write(Path(args.markdown), markdown(report))
+    if done.left:
+        left = f"{done.left} prompt{'s' * (done.left != 1)}"
+        print(f"stopped, {left} left: the same command goes on", file=sys.stderr)
     say(json.dumps(report) if args.json else f"report: {done.path}")
     if done.left:
         return EXIT_INTERRUPTED

@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from dfly_core.bench.trials import run_trial
 from dfly_core.cli.main import main
@@ -80,6 +82,31 @@ def test_a_run_stopped_before_a_row_says_that_nothing_was_kept(
     captured = capsys.readouterr()
     assert (captured.out, output.exists()) == ("", False)
     assert "Stopped before a row was finished: nothing was kept" in captured.err
+
+
+def test_a_run_stopped_between_rows_says_how_many_are_left_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "b.json"
+    options = ["--prompts", str(two_prompts(tmp_path)), "--output", str(output), *PROMPTS]
+    shown, rows = Console.print, [1]
+
+    def press_after_the_first_row(self: Console, *what: Any, **how: Any) -> None:
+        shown(self, *what, **how)
+        if rows:
+            os.kill(os.getpid(), signal.SIGINT)
+        rows.clear()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Console, "print", press_after_the_first_row)
+        assert main(["bench", *options]) == 130
+    captured = capsys.readouterr()
+    assert "\nstopped, 1 prompt left: the same command goes on\n" in captured.err
+    assert captured.out == f"report: {output}\n"
+    assert main(["bench", *options]) == 0
+    captured = capsys.readouterr()
+    assert "stopped" not in captured.err
+    assert [row["id"] for row in json.loads(output.read_text())["results"]] == ["x", "[red]y"]
 
 
 def test_a_withheld_row_makes_the_exit_code_3(
