@@ -48,8 +48,8 @@ class Parity:
 class PanelState:
     """One answer's figures, and what is known of the pair that gives it.
 
-    `asked` is whether this chat has asked for an answer; `went_on` whether that answer began
-    before, so that the figures are of its rest.
+    `asked` is whether this chat has asked for an answer, or for A/B; `went_on` whether that
+    answer began before, so that the figures are of its rest.
     """
 
     pair: PairInfo | None = None
@@ -115,6 +115,7 @@ class PanelState:
 
     def judge(self, found: Comparison, fast: Stats, slow: Stats) -> None:
         """A/B ended: both decoders, greedy, on the last prompt."""
+        self.asked = True  # also in a chat that was opened again: there is something to show
         rate, alone = fast.tokens_per_second, slow.tokens_per_second
         if alone:
             self.plain_times.take(self.pair, alone, self.context_used, self.clock())

@@ -64,6 +64,22 @@ async def test_a_race_runs_both_decoders_and_sets_the_parity_badge(
         await d.sees(badge)
 
 
+async def test_what_a_race_found_in_a_chat_opened_again_is_in_the_panel(
+    open_app: Opener,
+) -> None:
+    async with open_app() as d:
+        await d.ask("hello")
+        await d.answered()
+        await d.pilot.press("ctrl+n")
+        d.app.open_chat(1)
+        await d.sees("The live panel")
+        await d.pilot.press("f5")
+        await d.sees("= The same 44 tokens")
+        await d.pilot.press("escape")
+        await d.sees("Parity: matches 44 tokens")
+        await d.sees("by A/B: 269 tok/s against")
+
+
 async def test_of_a_sampled_answer_the_badge_says_not_applicable_also_after_a_race(
     open_app: Opener,
 ) -> None:
