@@ -91,11 +91,12 @@ class Answer:
     """One way's answer, decoded turn by turn; no script means the target alone."""
 
     def __init__(
-        self, pair: Pair, prompt: list[int], count: int, script: Propose | None, costs: Costs
+        self, context: Context, prompt: list[int], count: int, script: Propose | None, costs: Costs
     ) -> None:
-        pair.acceptance = None  # each way starts from nothing, as a first answer does
-        options = GenerateOptions(max_tokens=count)
-        context, known = Context(pair, draft=script is not None), costs if script else None
+        # Each way starts from nothing, as a first answer does, but for the prompt's keys and
+        # values, which it has from the round before.
+        context.pair.acceptance, context.head = None, Context(context.pair).head
+        options, known = GenerateOptions(max_tokens=count), costs if script else None
         self._events = generate(context, prompt, options, lambda: False, script or propose, known)
         self.steps = [next(event for event in self._events if isinstance(event, Step))]
         mx.synchronize()
@@ -128,7 +129,13 @@ class Answer:
 def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Costs) -> None:
     """Run the ways in turns and print their medians."""
     prompt = [(17 * i) % 90 for i in range(prompt_length)]
-    alone = Answer(pair, prompt, count + BLOCK, None, costs)
+    contexts: dict[str, Context] = {}
+
+    def answer(name: str, count: int, script: Propose | None) -> Answer:
+        context = contexts.setdefault(name, Context(pair, draft=script is not None))
+        return Answer(context, prompt, count, script, costs)
+
+    alone = answer("target alone", count + BLOCK, None)
     while not alone.done:
         alone.turn()
     truth = alone.ids
@@ -144,18 +151,15 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
     found: dict[str, list[Answer]] = {name: [] for name in names}
     parts = Parts(pair, prompt + truth[: count // 2])  # the middle of an answer
     for number in range(rounds):
-        round_ = {
-            name: Answer(pair, prompt, count, script, costs)
-            for name, script in scripts(number).items()
-        }
-        while not all(answer.done for answer in round_.values()):
-            for answer in round_.values():
-                if not answer.done:
-                    answer.turn()
-        for name, answer in round_.items():
-            if answer.ids != truth[:count]:
+        round_ = {name: answer(name, count, script) for name, script in scripts(number).items()}
+        while not all(one.done for one in round_.values()):
+            for one in round_.values():
+                if not one.done:
+                    one.turn()
+        for name, one in round_.items():
+            if one.ids != truth[:count]:
                 raise SystemExit(f"{name}: the ids differ from the target's own")
-            found[name].append(answer)
+            found[name].append(one)
         parts.round()
     medians = parts.medians()
     plain = medians["verify 0"]
@@ -166,12 +170,12 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
     print(f"  alone), verify of 1..{BLOCK} rows", end=" ")
     print(" ".join(f"{medians[f'verify {w}'] / plain:.2f}" for w in range(BLOCK)))
     for name, answers in found.items():
-        rate = statistics.median(answer.rate for answer in answers)
+        rate = statistics.median(one.rate for answer in answers)
         bases = zip(answers, found[names[0]], strict=True)
-        ratios = [answer.rate / base.rate for answer, base in bases]
+        ratios = [one.rate / base.rate for one, base in bases]
         stats = Stats()
-        for answer in answers:
-            stats = stats.extend(answer.steps)
+        for one in answers:
+            stats = stats.extend(one.steps)
         mean = stats.mean_accepted_length
         ideal: float | None = rates(stats, medians, BLOCK - 1)["ideal_tps"]
         print(
