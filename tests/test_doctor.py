@@ -98,6 +98,14 @@ def test_the_page_holds_all_that_a_bug_report_needs(capsys: pytest.CaptureFixtur
     ):
         assert said in text
     assert len(text.splitlines()) < 70
+    # What is assumed comes first, and a ceiling that a cache lifts is none.
+    row = {"assumption": "so many proposals right", "width": 7, "speedup": 1.5}
+    on, off = ("\n".join(page_lines(page | {"predicted": [row | {"width": w}]})) for w in (7, 0))
+    assert "\n  with so many proposals right: width 7 gives 1.50 times plain decoding\n" in on
+    assert "\n  with so many proposals right: drafting does not pay\n" in off
+    small = " ".join(" ".join(page_lines(page | {"pass_bytes": 1e6})).split())
+    assert "tokens/s without drafting, more where so small a model stays" in small
+    assert ": at most " in " ".join(" ".join(page_lines(page | {"pass_bytes": 1e9})).split())
 
 
 def test_the_text_is_one_page_of_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,17 +102,18 @@ def _expected(page: Mapping[str, Any]) -> Iterator[str]:
         return
     yield ""
     yield "Expected"
-    cached = " (or more: so small a model stays in the cache)" if page["pass_bytes"] < 5e7 else ""
-    yield (
-        f"  memory reads {size_words(page['bandwidth_bytes_per_second'])}/s (summing an array); a "
-        f"plain step reads {_size(page['pass_bytes'])}: at most "
-        f"{page['plain_ceiling_tps']:.0f} tokens/s without drafting{cached}"
+    cached = page["pass_bytes"] < 5e7
+    yield from _wrapped(
+        f"memory reads {size_words(page['bandwidth_bytes_per_second'])}/s (summing an array); a "
+        f"plain step reads {_size(page['pass_bytes'])}: {'about' if cached else 'at most'} "
+        f"{page['plain_ceiling_tps']:.0f} tokens/s without drafting"
+        + (", more where so small a model stays in the cache" if cached else "")
     )
     for row in page.get("predicted") or ():
-        gain = f"width {row['width']}, {row['speedup']:.2f} times plain decoding"
-        if not row["width"]:
-            gain = "drafting does not pay, plain decoding"
-        yield from _wrapped(f"{gain}, if {row['assumption']}")
+        gain = f"width {row['width']} gives {row['speedup']:.2f} times plain decoding"
+        yield from _wrapped(
+            f"with {row['assumption']}: {gain if row['width'] else 'drafting does not pay'}"
+        )
 
 
 def _problems(problems: list[Mapping[str, Any]]) -> Iterator[str]:
