@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -21,6 +22,8 @@ from typing import Any
 import pexpect
 from textual import events
 
+from dfly_core.records.commands import Load
+from dfly_core.records.events import Loaded, Progress
 from dfly_tui.app import DflyApp, Start
 from dfly_tui.engine import Engine
 from dfly_tui.state.conversation import Conversation, Turn
@@ -148,6 +151,30 @@ def first_paint() -> tuple[float, list[str]]:
         return float(seconds), modules
 
 
+def engine_ready(home: Path) -> tuple[float, float]:
+    """From starting the real engine to its having the embedded pair loaded: seconds, slowness.
+
+    The first time in a `home` it tests itself.
+    """
+    kept, slow = dict(os.environ), slowness()
+    os.environ |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    engine = Engine(home / "engine.log")
+    begun = time.monotonic()
+    try:
+        engine.start()
+        job = engine.send(Load())
+        while True:
+            for number, event in engine.heard():
+                if number == job and not isinstance(event, Progress):
+                    assert isinstance(event, Loaded), event
+                    return time.monotonic() - begun, slow
+            time.sleep(0.01)
+    finally:
+        engine.end()
+        os.environ.clear()
+        os.environ.update(kept)
+
+
 class Figures:
     """Prints each figure with its limit; remembers whether all held."""
 
@@ -186,6 +213,11 @@ def main() -> int:
     figures.tell("first paint", seconds, 0.5, "s CPU")
     heavy = {"mlx", "mlx_lm", "numpy", "torch", "transformers"} & set(modules)
     figures.tell("engine modules imported by then", len(heavy), 0, "modules")
+    with tempfile.TemporaryDirectory() as home:
+        for words in ("first start", "next start"):
+            seconds, slow = engine_ready(Path(home))
+            more = f"; {seconds:.2f} s wall, machine {slow:.1f}x slow"
+            figures.tell(f"engine ready, {words}", seconds / slow, 3.0, "s", more)
     for state in () if "--quick" in sys.argv else (*STATES, *REAL):
         with tempfile.TemporaryDirectory() as home:
             # Reaching the state fails loudly, and so does a process that is left behind.
