@@ -328,7 +328,9 @@ class ChatScreen(Screen[None]):
             self.transcript.action_page_down()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only the keys that do something now."""
+        """Only the keys that do something now: none of them behind a box."""
+        if not self.is_active:
+            return False
         if action == "stop":
             return self.talk.answering
         if action == "stop_load":

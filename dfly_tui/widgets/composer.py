@@ -91,6 +91,10 @@ class Composer(TextArea):
         self.text = self._fold(text)
         self.move_cursor(self.document.end)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Behind a box nothing is sent."""
+        return action not in ("send", "newline") or self.screen.is_active
+
     def action_send(self) -> None:
         """Send the draft unless it is empty."""
         self.post_message(self.Sent(self.draft) if self.draft.strip() else self.Empty())

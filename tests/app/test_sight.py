@@ -87,6 +87,19 @@ async def test_in_our_themes_every_word_stands_out_from_its_ground(
         await look(d)
 
 
+async def test_behind_a_box_no_keys_are_shown_that_do_nothing_there(open_app: Opener) -> None:
+    def foot(d: Driver) -> str:
+        return d.shown.split("\n")[-1]
+
+    async with open_app() as d:
+        await d.wait(lambda: "Send" in foot(d) and "Example" in foot(d))
+        await d.pilot.press("f9")
+        await d.wait(lambda: not {"Send", "New", "Example", "Help"} & set(foot(d).split()))
+        assert "Quit" in foot(d)
+        await d.pilot.press("escape")
+        await d.wait(lambda: "Send" in foot(d) and "Example" in foot(d))
+
+
 async def test_only_other_keys_are_put_there_anew(open_app: Opener) -> None:
     async with open_app("halfway") as d:
         keys = d.app.screen.query_one(Keys)
