@@ -95,7 +95,7 @@ class ConvertScreen(Screen[None]):
         self._busy = ""  # or "check", "conversion"
         self._checked: Checked | None = None
         self._asked: Convert | None = None
-        self._failed: Convert | None = None  # what the error on the page is about
+        self._said: Convert | None = None  # what the words under the form are about
         self._use: Use | None = None  # how the result can be used
         self._fit = ""  # whether it fits the target that is named
         self._told = ""  # what stands under Check
@@ -166,7 +166,7 @@ class ConvertScreen(Screen[None]):
         self._show_output()
         if self._report is not None:
             self._tell_use()
-        if self._failed is not None and self._command != self._failed:
+        if self._said is not None and self._command != self._said:
             self._say("", "")
         if self._checked is not None and self._command != self._asked:
             self._checked = None
@@ -271,7 +271,7 @@ class ConvertScreen(Screen[None]):
         )
 
     def _say(self, words: str, style: str) -> None:
-        self._failed = self._command if style == "$error" else None
+        self._said = None if style == "$success" else self._command
         outcome = self.query_one("#outcome", Static)
         outcome.update(content(words, style))
         self.call_after_refresh(outcome.scroll_visible, animate=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import Select
+from textual.widgets import Input, Select
 
 from dfly_core.records.commands import Load
 from dfly_core.records.events import Progress
@@ -388,6 +388,8 @@ async def test_the_wizard_stops_and_shows_refusals(open_app: Opener) -> None:
         await d.sees("400 MB/s")
         await d.pilot.press("escape")
         await d.sees("Stopped: nothing was left behind.")
+        d.app.screen.query_one("#source", Input).value = "another"
+        await d.wait(lambda: "nothing was left behind" not in d.shown)
     async with open_app("misfit") as d:
         await d.pilot.press("f7", "ctrl+s")
         await d.sees("use revision 5712926")
