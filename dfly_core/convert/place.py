@@ -124,6 +124,6 @@ def check_space(output: Path, needed: int) -> None:
     if free < needed + SPARE_BYTES:
         raise Unavailable(
             f"{place} has {size_words(free)} free where {size_words(needed + SPARE_BYTES)} "
-            "are needed",
+            f"are needed, {size_words(SPARE_BYTES)} of them to spare",
             "free some space or choose an output elsewhere",
         )
