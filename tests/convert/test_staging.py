@@ -200,7 +200,9 @@ def test_too_little_space_is_told_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 9, 9))
-    with pytest.raises(Unavailable, match=r"has 9 B free where 33.6 MB are needed, 33.6 MB of them to"):
+    with pytest.raises(
+        Unavailable, match=r"has 9 B free where 33.6 MB are needed, 33.6 MB of them to"
+    ):
         report(SOURCE, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
