@@ -1,4 +1,7 @@
-"""The one list of what this program can do: a job is a generator of events."""
+"""The one list of what this program can do: a job is a generator of events.
+
+What only other jobs need is imported by them: a chat's start is not to wait for it.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,6 @@ from typing import Any, TypeVar
 
 import mlx.core as mx
 
-from dfly_core.bench.run import benchmark
-from dfly_core.convert.check import check
-from dfly_core.convert.convert import convert
-from dfly_core.doctor import examine, measure_bandwidth
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.gap import two_best
@@ -102,10 +101,12 @@ class Program:
         elif isinstance(job, Diagnose):
             yield from self._diagnose(job, cancelled)
         elif isinstance(job, Convert):
-            yield from self._check(job, cancelled) if job.check else convert(job, cancelled)
+            yield from self._convert(job, cancelled)
         elif isinstance(job, Bench):
             yield from self._bench(job, cancelled)
         elif isinstance(job, Doctor):
+            from dfly_core.doctor import examine
+
             yield from examine(job, partial(self._ensure, cancelled=cancelled))
         else:
             raise Usage(f"{type(job).__name__} is not something this version can do")
@@ -151,7 +152,13 @@ class Program:
         mine = self._loaded
         return mine is not None and replace(mine, verify=job.verify) == job and files == self._files
 
-    def _check(self, job: Convert, cancelled: IsCancelled) -> Iterator[Event]:
+    def _convert(self, job: Convert, cancelled: IsCancelled) -> Iterator[Event]:
+        from dfly_core.convert.check import check
+        from dfly_core.convert.convert import convert
+
+        if not job.check:
+            yield from convert(job, cancelled)
+            return
         yield from self.settle(cancelled)
         pair, loaded = self._pair, None
         if pair is not None and self._costs is not None and pair.drafter is not None:
@@ -167,6 +174,8 @@ class Program:
         yield from check(job, cancelled, loaded, _not_loaded)
 
     def _bench(self, job: Bench, cancelled: IsCancelled) -> Iterator[Event]:
+        from dfly_core.bench.run import benchmark
+
         request = Load(job.model, job.draft, verify=job.verify, draft_bits=job.draft_bits)
         pair = yield from self._ensure(request, cancelled)
         yield from self.settle(cancelled)
@@ -218,6 +227,8 @@ class Program:
 
 def _not_loaded(name: str, config: Mapping[str, Any]) -> KnownTarget:
     """What is known of a target that was not loaded: how fast memory is, where that decides."""
+    from dfly_core.doctor import measure_bandwidth
+
     by_bytes = backend() != "cpu"
     rate = measure_bandwidth() if by_bytes else None
     return KnownTarget(name, config, by_bytes, bandwidth=rate)
