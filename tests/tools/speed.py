@@ -170,7 +170,7 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
     print(f"  alone), verify of 1..{BLOCK} rows", end=" ")
     print(" ".join(f"{medians[f'verify {w}'] / plain:.2f}" for w in range(BLOCK)))
     for name, answers in found.items():
-        rate = statistics.median(one.rate for answer in answers)
+        rate = statistics.median(one.rate for one in answers)
         bases = zip(answers, found[names[0]], strict=True)
         ratios = [one.rate / base.rate for one, base in bases]
         stats = Stats()
