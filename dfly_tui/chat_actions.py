@@ -152,7 +152,7 @@ class ChatActions(KeysInTurn):
         if not name:
             self.push_screen(AskLine("Export as Markdown to", str(default), fault=fault), told)
         elif why := fault(name):
-            self.chat_screen.trouble(why[:1].upper() + why[1:])
+            self.chat_screen.trouble(why)
         else:
             told(name)
 

@@ -137,7 +137,7 @@ def _export(lines: Lines, rest: str) -> None:
         return
     name = rest or str(free_name(own / f"chat-{chat.number}.md"))
     fault = export(as_markdown(chat), name, own)
-    lines.note(fault[:1].upper() + fault[1:] if fault else f"Exported to {Path(name).expanduser()}")
+    lines.note(fault or f"Exported to {Path(name).expanduser()}")
 
 
 def _model(lines: Lines, rest: str) -> None:

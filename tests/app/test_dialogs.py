@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input, Static
 
 from dfly_tui.screens.bench import BenchScreen
@@ -130,7 +131,7 @@ async def test_the_list_shows_the_numbers_that_resume_takes(open_app: Opener) ->
 
 
 async def test_export_takes_a_file_and_says_why_it_cannot_be_written(
-    open_app: Opener, home: Path
+    open_app: Opener, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_app() as d:
         await d.ask("hello")
@@ -142,6 +143,10 @@ async def test_export_takes_a_file_and_says_why_it_cannot_be_written(
         assert d.app.screen is d.app.chat_screen
         await d.ask(f"/export {out}")
         await d.wait(lambda: "exists: choose another name" in d.app.chat_screen.notice.words)
+        monkeypatch.chdir(home)
+        await d.ask("/export my chat.md")
+        wanted = "my chat.md exists: choose another name"  # the name as it is, not "My chat.md"
+        await d.wait(lambda: d.app.chat_screen.notice.words == wanted)
 
 
 async def test_a_number_out_of_range_is_refused_plainly_and_stays_typed(open_app: Opener) -> None:
