@@ -18,10 +18,11 @@ from dfly_core.exact.probe import linear_modules
 from dfly_core.exact.selftest import SingleRows
 from dfly_core.model.acceptance import TYPICAL_RATE
 from dfly_core.model.config import DEFAULT_DRAFT, DEFAULT_TARGET, read_config
+from dfly_core.model.kernels import LinearRoute
 from dfly_core.model.locate import EMBEDDED, cached_folder, folder_here
 from dfly_core.model.machine import backend, machine_facts, model_fingerprint, usable_memory
 from dfly_core.model.pair import Pair
-from dfly_core.model.routes import LinearRoute, Routes, can_tile
+from dfly_core.model.routes import Routes, can_tile
 from dfly_core.preflight import Problem, preflight
 from dfly_core.records.commands import Doctor, Load
 from dfly_core.records.errors import DflyError

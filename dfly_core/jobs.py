@@ -19,6 +19,7 @@ from dfly_core.engine.context import Context
 from dfly_core.engine.gap import two_best
 from dfly_core.engine.generate import check_request, generate
 from dfly_core.engine.predict import KnownTarget
+from dfly_core.exact.attention import AttentionSeen
 from dfly_core.exact.verdict import prepare
 from dfly_core.model.machine import backend, model_fingerprint
 from dfly_core.model.pair import Pair, check_pair, fetch_pair, load_pair
@@ -75,7 +76,8 @@ class Program:
     one before. When such a job fails or is cancelled, who wants the old pair loads it again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ahead: AttentionSeen | None = None) -> None:
+        self._ahead = ahead  # what the first load need not probe
         self._forget()
 
     def _forget(self) -> None:
@@ -124,7 +126,7 @@ class Program:
         self._forget()
         mx.clear_cache()
         pair = pair or load_pair(job)
-        verdict = yield from stoppable(prepare(pair, job.verify), cancelled)
+        verdict = yield from stoppable(prepare(pair, job.verify, ahead=self._ahead), cancelled)
         if cancelled():
             raise Stopped
         # Only now: a load that failed leaves nothing to answer with, least of all untested.

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from dfly_core import __version__
-from dfly_core.records.commands import Cancel, Close, Command, Job
+from dfly_core.records.commands import Cancel, Close, Command, Job, Load
 from dfly_core.records.errors import Busy, DflyError, import_fault
 from dfly_core.records.events import CLOSING, PROTOCOL, Event, Failed, Hello
 from dfly_core.records.visible import one_line
@@ -43,15 +43,14 @@ class Worker:
         """Say Hello, then work until Close or the end of input."""
         self._say(0, Hello(PROTOCOL, __version__))
         threading.Thread(target=self._read, daemon=True, name="commands").start()
+        imports = threading.Thread(target=_import_transformers, daemon=True, name="imports")
+        imports.start()
         program: Program | None = None
         while (item := self._next(program)) is not None:
             number, job = item
             try:
-                # MLX is imported with the first job, after the Hello: the app paints meanwhile.
                 if program is None:
-                    from dfly_core import jobs
-
-                    program = jobs.Program()
+                    program = self._program(job, imports)
                 for event in program.run(job, lambda n=number: n in self._cancelled):  # type: ignore[misc]
                     self._say(number, event)
             except DflyError as error:
@@ -66,6 +65,17 @@ class Worker:
                     f"{type(error).__name__}: {one_line(str(error))}",
                     "please report it with the log",
                 )
+
+    def _program(self, job: Job, imports: threading.Thread) -> Program:
+        seen = None
+        if isinstance(job, Load):
+            from dfly_core.exact.ahead import attention_ahead
+
+            seen = attention_ahead(job)
+        imports.join()  # transformers puts another module in its place when it is all there
+        from dfly_core import jobs
+
+        return jobs.Program(seen)
 
     def _next(self, program: Program | None) -> tuple[int, Job] | None:
         """The next job; while there is none, what a load left to be measured is measured."""
@@ -137,6 +147,15 @@ class Worker:
                 self._events.flush()
         except BrokenPipeError:
             os._exit(0)
+
+
+def _import_transformers() -> None:
+    """Import what mlx-lm takes from transformers, which looks through its own files for a second.
+
+    It uses no MLX, whose thread probes attention meanwhile, or waits for the app to paint.
+    """
+    with suppress(Exception):  # whoever needs it meets the fault and tells it
+        from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
 
 
 def main() -> None:

@@ -62,7 +62,7 @@ def test_a_load_whose_self_test_fails_leaves_nothing_to_answer_with(
     assert isinstance(list(program.run(Load(), never))[-1], Loaded)
     assert isinstance(list(program.run(ASK, never))[-1], Generated)
 
-    def broken(*_: Any) -> Iterator[Event]:
+    def broken(*_: Any, **__: Any) -> Iterator[Event]:
         raise RuntimeError
         yield
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dfly_core.model.routes import LinearRoute
+from dfly_core.model.kernels import LinearRoute
 
 Level = Literal["native", "chosen", "attention by row", "all by row"]
 

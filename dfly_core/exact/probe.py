@@ -3,64 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.activations import swiglu
 
-from dfly_core.exact.findings import AttentionFinding, LinearFinding
-from dfly_core.model.routes import (
-    BOUNDS,
-    LinearRoute,
-    attend,
-    can_tile,
-    chunk,
-    native,
-    rows,
-    segment,
-    shape_of,
-    tile,
-)
+from dfly_core.exact.attention import AttentionShape
+from dfly_core.exact.bits import KINDS, activations, all_true, same_bits
+from dfly_core.exact.findings import LinearFinding
+from dfly_core.model.kernels import LinearRoute
+from dfly_core.model.routes import can_tile, chunk, native, rows, shape_of, tile
 from dfly_core.model.target import Target
 
 TIMED_MODULES = 4  # of one shape, timed in one go: the device's latency is shared among them
 TIMED_TIMES = 2
-REPEATED = 4096  # rows of noise
-KINDS = ("even", "wide", "spiked")
-
-# Context rows before a probed block of attention, within one segment: both its ends, places
-# between, and a stretch of `REMAINDERS`. A kernel that takes keys in fours may treat a block
-# otherwise at one key count in four only, as OpenBLAS's for AVX-512 does.
-REMAINDERS = 16
-BASES = (0, 2, 7, 15, 32, 63, 100, 181, 248, 330, 511, 700, 903, 1015, 1500, 2040, 3001, 4087)
-BEYOND = (4500, 6001, 9000, 12000, 20000, 30001, 45000, 70000)
-
 
 LinearCall = Callable[[nn.Module, mx.array], mx.array]
-
-
-def same_bits(a: mx.array, b: mx.array) -> mx.array:
-    """Whether all bits agree; lazy, so that many can be asked at once."""
-    kinds = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32}
-    return mx.array_equal(a.view(kinds[a.dtype.size]), b.view(kinds[b.dtype.size]))
-
-
-def all_true(flags: Sequence[mx.array]) -> bool:
-    """Fetch many answers in one go."""
-    return bool(mx.all(mx.stack(list(flags))).item()) if flags else True
-
-
-def activations(kind: str, shape: Sequence[int], dtype: mx.Dtype, seed: int) -> mx.array:
-    """Inputs like a model's: even, of very different magnitudes, or with a few large channels."""
-    key, other = mx.random.split(mx.random.key(seed))
-    noise = mx.random.normal(shape, key=key)
-    if kind == "wide":
-        noise = noise * mx.exp(2.0 * mx.random.normal(shape, key=other))
-    if kind == "spiked":
-        noise = mx.where(mx.random.uniform(shape=shape[-1:], key=other) < 0.02, 50.0, 1.0) * noise
-    return noise.astype(dtype)
 
 
 def linear_modules(target: Target) -> dict[str, list[nn.Module]]:
@@ -127,76 +87,18 @@ def _time(
     return best / len(timed)
 
 
-def stretches(limit: int, most: int) -> Iterator[tuple[int, list[int]]]:
-    """(segment, numbers of context rows that follow on) to probe attention at.
-
-    Blocks of `most` rows after any of them lie in one segment.
-    """
-    edges = [e for b in BOUNDS for e in (b - 1, b - most - 1)]
-    starts = (REMAINDERS, *(b - 1 for b in BOUNDS))
-    every = {start + r for start in starts for r in range(REMAINDERS)}
-    run: list[int] = []
-    for before in sorted({*BASES, *BEYOND, *edges, *every, limit - most}):
-        where = segment(before + 1)
-        if before < 0 or before > limit - most or where != segment(before + most):
-            continue
-        if run and (before != run[-1] + 1 or where != segment(run[0] + 1)):
-            yield segment(run[0] + 1), run
-            run = []
-        run.append(before)
-    if run:
-        yield segment(run[0] + 1), run
-
-
-def probe_attention(target: Target, most: int, limit: int) -> list[AttentionFinding]:
-    """Native blocks of 2..most rows against single rows, segment by segment."""
-    attention = target.layers[0].self_attn
-    heads, kv_heads = attention.n_heads, attention.n_kv_heads
-    size = attention.q_proj.weight.shape[0] // heads
-    found: dict[int, set[int]] = {}
-    seen: dict[int, list[int]] = {}
-    for index, (where, befores) in enumerate(stretches(limit, most)):
-        exact = found.setdefault(where, set(range(2, most + 1)))
-        seen.setdefault(where, []).extend(before + 1 for before in befores)
-        first, rows = befores[0], befores[-1] - befores[0] + most
-        # Even keys all weigh something in the sum, so that an order of summing shows in any.
-        kind = KINDS[index % len(KINDS)] if len(befores) == 1 else "even"
-        queries = activations(kind, (1, heads, rows, size), target.dtype, 3 * index)
-        keys, values = (
-            _repeated(kind, (1, kv_heads, first + rows, size), target.dtype, 3 * index + i)
-            for i in (1, 2)
-        )
-
-        def rows_of(
-            at: int,
-            count: int,
-            first: int = first,
-            queries: mx.array = queries,
-            keys: mx.array = keys,
-            values: mx.array = values,
-        ) -> mx.array:
-            upto = first + at + count
-            block = queries[:, :, at : at + count]
-            return attend(block, keys[:, :, :upto], values[:, :, :upto], attention.scale)
-
-        # A row is alone once, whatever blocks it is in.
-        alone = mx.concatenate([rows_of(at, 1) for at in range(rows)], axis=2)
-        for at in range(len(befores)):
-            counts = sorted(exact)
-            same = [same_bits(rows_of(at, n), alone[:, :, at : at + n]) for n in counts]
-            mx.eval(same)
-            exact.difference_update(n for n, ok in zip(counts, same, strict=True) if not ok.item())
-    return [
-        AttentionFinding(where, tuple(sorted(rows)), tuple(seen[where]))
-        for where, rows in found.items()
-    ]
-
-
-def _repeated(kind: str, shape: tuple[int, ...], dtype: mx.Dtype, seed: int) -> mx.array:
-    """Activations whose rows begin again after a while: at 40,000 keys noise takes memory."""
-    rows = min(shape[2], REPEATED)
-    block = activations(kind, (*shape[:2], rows, shape[3]), dtype, seed)
-    return mx.tile(block, (1, 1, -(-shape[2] // rows), 1))[:, :, : shape[2]]
+def attention_shape(target: Target, most: int) -> AttentionShape:
+    """What of a target its attention's bits turn on."""
+    attention: Any = target.layers[0].self_attn
+    return AttentionShape(
+        heads=attention.n_heads,
+        kv_heads=attention.n_kv_heads,
+        size=attention.q_proj.weight.shape[0] // attention.n_heads,
+        scale=attention.scale,
+        dtype=target.dtype,
+        most=most,
+        limit=target.context_limit,
+    )
 
 
 def probe_operations(target: Target, most: int) -> list[tuple[str, tuple[int, ...]]]:

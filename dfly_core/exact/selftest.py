@@ -9,31 +9,37 @@ from collections.abc import Callable, Generator, Sequence
 import mlx.core as mx
 from mlx_lm.models.cache import KVCache
 
+from dfly_core.exact.attention import AttentionSeen, probe_attention
+from dfly_core.exact.bits import all_true, same_bits
 from dfly_core.exact.findings import AttentionFinding, Findings, Level, LinearFinding, WholeFinding
 from dfly_core.exact.probe import (
-    all_true,
+    attention_shape,
     linear_modules,
-    probe_attention,
     probe_linear,
     probe_operations,
-    same_bits,
 )
-from dfly_core.model.routes import LinearRoute, Routes
+from dfly_core.model.kernels import LinearRoute
+from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
 
 # Context lengths of the whole-model check: short, across a growth of the cache, and across
 # the key count where Max and Ultra change their attention kernel.
 WHOLE_KEYS = (8, 253, 1018)
-PROBED_LIMIT = 41_000  # beyond, attention goes row by row: exact without having been seen
 READ_ROWS = 24
 LEVELS: tuple[Level, ...] = ("chosen", "attention by row", "all by row")
 
 
 def self_test(
-    target: Target, most: int, time_draft: Callable[[], tuple[float, ...]] = tuple
+    target: Target,
+    most: int,
+    time_draft: Callable[[], tuple[float, ...]] = tuple,
+    ahead: AttentionSeen | None = None,
 ) -> Generator[Progress, None, Findings]:
-    """Check blocks of 2..most rows; yields Progress, returns what was seen."""
+    """Check blocks of 2..most rows; yields Progress, returns what was seen.
+
+    What was seen `ahead` of the same attention is not probed again.
+    """
     begun = time.perf_counter()
     shapes = linear_modules(target)
     lengths = [n for n in WHOLE_KEYS if n + most <= target.context_limit]
@@ -49,7 +55,9 @@ def self_test(
         yield progress(f"linear {shape}")
         linear += probe_linear(modules, most, target.dtype)
     yield progress("attention")
-    attention = probe_attention(target, most, min(target.context_limit, PROBED_LIMIT))
+    wanted = attention_shape(target, most)
+    seen = ahead if ahead is not None and ahead.shape == wanted else probe_attention(wanted)
+    attention = seen.findings
     yield progress("norms and positions")
     operations = probe_operations(target, most)
     yield progress("whole model, single rows")
@@ -62,7 +70,7 @@ def self_test(
     steady = all(one.steady for one in alone)
     return Findings(
         linear=tuple(linear),
-        attention=tuple(attention),
+        attention=attention,
         operations=tuple(operations),
         whole=tuple(whole),
         keys=tuple(lengths),

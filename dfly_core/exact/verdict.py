@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Generator, Iterable
-from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 from dfly_core.engine.calibrate import measure_draft
 from dfly_core.engine.width import best_width
+from dfly_core.exact.attention import AttentionSeen
+from dfly_core.exact.bits import KINDS
 from dfly_core.exact.findings import Findings, Level
-from dfly_core.exact.probe import KINDS
+from dfly_core.exact.kept import findings_path, read_findings, write_findings
 from dfly_core.exact.selftest import build_routes, self_test
 from dfly_core.model.acceptance import TYPICAL_RATE
-from dfly_core.model.machine import cache_folder, digest, machine_fingerprint, model_fingerprint
+from dfly_core.model.kernels import BOUNDS
+from dfly_core.model.machine import cache_folder, machine_fingerprint, model_fingerprint
 from dfly_core.model.pair import Pair
-from dfly_core.model.routes import BOUNDS, Routes
+from dfly_core.model.routes import Routes
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Costs, Verdict, VerifyMode
 from dfly_core.records.promise import same_bits
-from dfly_core.records.wire import WireError, from_plain
 
-VERSION = 4  # of the self-test; a change of what it checks makes older findings void
 WORTH = 0.9  # auto takes exact when it keeps this share of the throughput
 
 
 def prepare(
-    pair: Pair, mode: VerifyMode, folder: Path | None = None
+    pair: Pair,
+    mode: VerifyMode,
+    folder: Path | None = None,
+    ahead: AttentionSeen | None = None,
 ) -> Generator[Progress, None, Verdict | None]:
     """Give the pair its routes and verdict; tests itself unless this was tested before.
 
     None for a target alone, which verifies nothing. `folder` is the cache's, by default the
-    user's own.
+    user's own. `ahead` is attention that was probed already.
     """
     if pair.drafter is None:
         return None
     machine, model = machine_fingerprint(), model_fingerprint(pair.target_folder)
-    path = _path(folder or cache_folder(), machine, model, pair.block_size)
-    findings = _read(path)
+    path = findings_path(folder or cache_folder(), machine, model, pair.block_size)
+    findings = read_findings(path)
     if findings is None:
-        findings = yield from self_test(pair.target, pair.block_size, lambda: measure_draft(pair))
-        _write(path, findings)
+        findings = yield from self_test(
+            pair.target, pair.block_size, lambda: measure_draft(pair), ahead
+        )
+        write_findings(path, findings)
     pair.verdict = judge(findings, mode, machine, model, len(pair.target.layers))
     pair.routes = routes_for(findings, pair.verdict)
     pair.distrust = lambda: path.unlink(missing_ok=True)
@@ -213,28 +215,3 @@ def _checked(findings: Findings, layers: int) -> tuple[str, ...]:
         f"the whole model at {rows} rows after {after} tokens: logits, and keys and values of "
         f"all {layers} layers",
     )
-
-
-def _path(folder: Path, machine: str, model: str, rows: int) -> Path:
-    return folder / "selftest" / f"{digest(f'{VERSION} {machine} {model} {rows}'.encode())}.json"
-
-
-def _read(path: Path) -> Findings | None:
-    """Kept findings; None when there are none, or none that can be read."""
-    try:
-        found: Findings = from_plain(Findings, json.loads(path.read_bytes()), "findings")
-    except (OSError, ValueError, WireError):
-        return None
-    return found
-
-
-def _write(path: Path, findings: Findings) -> None:
-    """Keep findings, whole or not at all; a cache that can't be written is no fault."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(asdict(findings)), encoding="utf-8")
-        beside.replace(path)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()

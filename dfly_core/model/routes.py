@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -18,15 +18,8 @@ from mlx_lm.models.activations import swiglu
 from mlx_lm.models.cache import KVCache
 
 from dfly_core.model import opened
+from dfly_core.model.kernels import BOUNDS, LinearRoute, attend, segment
 from dfly_core.model.layout import on_cpu
-
-LinearRoute = Literal["native", "chunk", "tile", "rows"]
-LINEAR_ROUTES: tuple[LinearRoute, ...] = ("native", "chunk", "tile", "rows")
-
-# Key counts at which attention's kernels change hands: one sum over the keys or two (OpenBLAS
-# for AVX2), one pass or two (1024 on Max and Ultra, 4096 elsewhere) and the block counts of the
-# second form (MLX 0.32, Metal).
-BOUNDS = (321, 1024, 1025, 4096, 8192, 8193, 16384, 32769, 65536, 65537)
 
 # Weight rows a tile holds: 32 x 4096 at 4 bits are 74 KB, small enough for a core's cache.
 TILE = 32
@@ -104,16 +97,6 @@ def parts(count: int, sizes: Iterable[int]) -> list[tuple[int, int]]:
         out.append((at, at + size))
         at += size
     return out
-
-
-def attend(queries: mx.array, keys: mx.array, values: mx.array, scale: float) -> mx.array:
-    """MLX's attention as mlx-lm calls it: causal, for one row without a mask.
-
-    (1, H, M, d) over keys and values (1, h, S, d), of which the last row sees all.
-    """
-    return mx.fast.scaled_dot_product_attention(
-        queries, keys, values, scale=scale, mask="causal" if queries.shape[2] > 1 else None
-    )
 
 
 def split_attend(
@@ -226,8 +209,3 @@ class Routes:
         if found is None:
             found = self._heads[id(attention)] = opened.Heads(attention)
         return found
-
-
-def segment(keys: int) -> int:
-    """Which stretch between bounds a key count lies in."""
-    return sum(keys >= bound for bound in BOUNDS)

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfly_core.exact.probe import activations, all_true, linear_modules, same_bits
+from dfly_core.exact.bits import activations, all_true, same_bits
+from dfly_core.exact.probe import linear_modules
+from dfly_core.model.kernels import BOUNDS, attend, segment
 from dfly_core.model.routes import (
-    BOUNDS,
     Routes,
-    attend,
     can_tile,
     native,
     parts,
     rows,
-    segment,
     shape_of,
     split_attend,
     tile,

@@ -8,12 +8,13 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
+from dfly_core.exact.attention import stretches
 from dfly_core.exact.findings import Findings
-from dfly_core.exact.probe import stretches
 from dfly_core.exact.selftest import build_routes, self_test
 from dfly_core.exact.verdict import judge, routes_for
+from dfly_core.model.kernels import BOUNDS, segment
 from dfly_core.model.machine import blas
-from dfly_core.model.routes import BOUNDS, Routes, segment
+from dfly_core.model.routes import Routes
 from dfly_core.model.target import Target
 from dfly_core.records.events import Progress
 from dfly_core.records.loaded import Verdict, VerifyMode

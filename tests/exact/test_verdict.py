@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dfly_core.exact import kept
 from dfly_core.exact import verdict as module
 from dfly_core.exact.findings import AttentionFinding, Findings, LinearFinding, WholeFinding
 from dfly_core.exact.verdict import judge, prepare, routes_for
@@ -135,7 +136,7 @@ def test_another_machine_model_or_block_size_is_tested_anew(
     assert run(pair, tmp_path)[0] > 0
     (pair.target_folder / "config.json").write_text('{"a": 1}')
     assert run(pair, tmp_path)[0] > 0
-    monkeypatch.setattr(module, "VERSION", module.VERSION + 1)
+    monkeypatch.setattr(kept, "VERSION", kept.VERSION + 1)
     assert run(pair, tmp_path)[0] > 0
 
 
