@@ -3,8 +3,8 @@
     python -m tests.tools.draft_time [--vocabulary 32768] [--hidden 512]
 
 Straightforward: the full head and the whole correction at each of the K-1 steps, one after
-another. Ours reads the part of the head that the text asks for, V/16 to V/2: over real text
-about V/4 where V is 49,152, V/8 in Qwen's vocabulary of 151,936 (`tests.tools.head_share`).
+another. Ours reads the part of the head that the text asks for, V/16 to V/2: over real text about
+V/4 where V is 49,152, V/14 to V/7 in Qwen's vocabulary of 151,936 (`tests.tools.head_share`).
 Random weights, float32 on the CPU backend; medians of interleaved runs, and their ratios to the
 straightforward chain.
 """
@@ -82,7 +82,7 @@ def main() -> None:
     context.commit([*ids, 7], len(ids), taps)
     context.read_pending()
     ways: dict[str, Callable[[Context], Draft]] = {"straightforward": straightforward}
-    for share in (16, 8, 5, 4, 2):
+    for share in (16, 8, 7, 5, 4, 2):
         ways[f"ours, V/{share}"] = reading(share)
     times: dict[str, list[float]] = {name: [] for name in ways}
     for round_ in range(args.rounds + 2):

@@ -10,8 +10,9 @@ paid: an oracle that makes 80 % of the proposals right, each by its own coin, an
 that makes none right. The ways of decoding go on in turns, some sixty tokens each, the device
 waited for between them, so that whatever else the machine does hits all of them. Prints medians
 over rounds, ratios to the target alone in the same round, the ideal computed from the medians of
-the cycle's own parts, and the same at a long context. Run it with OpenBLAS preloaded on Linux: the
-wheel's own BLAS makes a block cost as much as its rows.
+the cycle's own parts, the same at a long context, and what the draft's attention alone takes at
+each: nothing else of a draft is to grow. Run it with OpenBLAS preloaded on Linux: the wheel's
+own BLAS makes a block cost as much as its rows.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ LIMIT = 8192
 BLOCK = 8
 LAYERS, DRAFT_LAYERS, TAPS = 36, 5, (1, 9, 17, 25, 33)  # the official pair's
 TURN = 60  # tokens that one way decodes before it is another's turn
+ATTENDED = 15  # times that attention alone is run
 FALL = 0.15  # head row i is (1 + i / 8) ** -FALL as long as the first
 
 
@@ -126,8 +128,26 @@ class Answer:
         self.seconds += time.perf_counter() - start
 
 
-def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Costs) -> None:
-    """Run the ways in turns and print their medians."""
+def attention_seconds(context: Context) -> float:
+    """Seconds of the attention of all draft layers over the context's rows, a median."""
+    drafter, times = context.drafter, []
+    assert drafter is not None
+    caches = [store.state[:2] for store in context.draft_cache]
+    attend = mx.fast.scaled_dot_product_attention
+    for _ in range(ATTENDED):
+        shapes = [(1, layer.self_attn.heads, BLOCK, 64) for layer in drafter.layers]
+        queries = [mx.random.normal(shape) for shape in shapes]
+        mx.eval(queries, caches)
+        start = time.perf_counter()
+        mx.eval([attend(q, k, v, scale=0.125) for q, (k, v) in zip(queries, caches, strict=True)])
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def measure(
+    pair: Pair, prompt_length: int, count: int, rounds: int, costs: Costs
+) -> tuple[float, float]:
+    """Run the ways in turns and print their medians; milliseconds of a draft and its attention."""
     prompt = [(17 * i) % 90 for i in range(prompt_length)]
     contexts: dict[str, Context] = {}
 
@@ -161,7 +181,7 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
                 raise SystemExit(f"{name}: the ids differ from the target's own")
             found[name].append(one)
         parts.round()
-    medians = parts.medians()
+    medians, attention = parts.medians(), attention_seconds(parts.context)
     plain = medians["verify 0"]
     print(f"\ncontext {prompt_length}, {count} tokens, medians of {rounds}")
     print(f"  one target step {plain * 1e3:.2f} ms; in target steps:", end=" ")
@@ -184,6 +204,7 @@ def measure(pair: Pair, prompt_length: int, count: int, rounds: int, costs: Cost
             + (f"  mean accepted length {mean:.2f}" if mean else "")
             + (f"  {rate / ideal:.2f} of the ideal" if ideal and "oracle" in name else "")
         )
+    return medians["draft"] * 1e3, attention * 1e3
 
 
 def main() -> None:
@@ -204,8 +225,9 @@ def main() -> None:
     print(f"target {sizes[0]:.0f} M parameters, drafter {sizes[1]:.0f} M, K {BLOCK}")
     costs = measure_costs(pair)
     assert costs is not None
-    for length in args.contexts:
-        measure(pair, length, args.count, args.rounds, costs)
+    grown = [measure(pair, n, args.count, args.rounds, costs) for n in args.contexts]
+    for length, (draft, attention) in zip(args.contexts, grown, strict=True):
+        print(f"context {length}: a draft {draft:.2f} ms, its attention alone {attention:.2f} ms")
 
 
 if __name__ == "__main__":
