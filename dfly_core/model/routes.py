@@ -21,7 +21,8 @@ from dfly_core.model import opened
 from dfly_core.model.kernels import BOUNDS, LinearRoute, attend, segment
 from dfly_core.model.layout import on_cpu
 
-# Weight rows a tile holds: 32 x 4096 at 4 bits are 74 KB, small enough for a core's cache.
+# Weight rows a tile holds: 32 x 4096 at 4 bits are 74 KB, small enough for a core's cache. A
+# weight that lies by columns is one tile: a part of it would be copied out at every call.
 TILE = 32
 
 
@@ -55,8 +56,13 @@ def rows(module: nn.Module, x: mx.array) -> mx.array:
 
 
 def can_tile(module: nn.Module) -> bool:
-    """Whether the weight's rows divide into tiles, with more than one of them."""
-    return module.weight.shape[0] % TILE == 0 and module.weight.shape[0] > TILE
+    """Whether the weight's rows divide into tiles."""
+    return module.weight.shape[0] % _tile_rows(module) == 0
+
+
+def _tile_rows(module: nn.Module) -> int:
+    by_columns = "scales" not in module and on_cpu()
+    return int(module.weight.shape[0]) if by_columns else TILE
 
 
 def tile(module: nn.Module, x: mx.array) -> mx.array:
@@ -65,10 +71,10 @@ def tile(module: nn.Module, x: mx.array) -> mx.array:
     x as (1, M, 1, K) against w viewed as (N/n, 1, n, K): the batch runs tile by tile, and
     the M rows that follow one another read the same tile while it is in cache.
     """
-    count, outputs = x.shape[1], module.weight.shape[0]
+    count, outputs, size = x.shape[1], module.weight.shape[0], _tile_rows(module)
 
     def view(array: mx.array) -> mx.array:
-        return array.reshape(outputs // TILE, 1, TILE, -1)
+        return array.reshape(outputs // size, 1, size, -1)
 
     spread = x.reshape(1, count, 1, -1)
     if "scales" in module:

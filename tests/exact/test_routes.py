@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from dfly_core.exact.bits import activations, all_true, same_bits
 from dfly_core.exact.probe import linear_modules
 from dfly_core.model.kernels import BOUNDS, attend, segment
+from dfly_core.model.layout import on_cpu
 from dfly_core.model.routes import (
+    TILE,
     Routes,
     can_tile,
     native,
@@ -99,6 +101,15 @@ def test_row_by_row_has_the_bits_of_single_rows(kind: str) -> None:
             assert mx.array_equal(rows(module, x), alone)
             if can_tile(module):
                 assert mx.allclose(tile(module, x), alone, atol=1e-4)
+                # On the CPU a batch is so many calls of one row; elsewhere the self-test says.
+                assert not on_cpu() or mx.array_equal(tile(module, x), alone)
+
+
+def test_a_layer_that_lies_by_columns_is_one_tile() -> None:
+    dense, packed = nn.Linear(64, 56, bias=False), nn.QuantizedLinear(64, 56, bits=4)
+    assert can_tile(dense) == on_cpu()
+    assert not can_tile(packed)
+    assert can_tile(nn.QuantizedLinear(64, 2 * TILE, bits=4))
 
 
 def test_a_shape_names_what_decides_the_kernel() -> None:
