@@ -13,7 +13,7 @@ from dfly_core.exact.verdict import judge
 from dfly_core.model.pair import Pair
 from dfly_core.records.commands import GenerateOptions
 from dfly_core.records.loaded import VerifyMode
-from tests.exact.hostile import near_tie_pair, spoil_linear
+from tests.exact.hostile import near_tie_pair, never, spoil_attention, spoil_linear
 from tests.exact.test_verdict import findings
 from tests.tiny import alone, answer, half, make_pair, oracle
 
@@ -37,13 +37,13 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("right", [oracle, half])
 def test_where_blocks_are_exact_an_audit_of_every_block_changes_nothing(
-    right: Callable[..., object],
+    right: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = claimed(make_pair())
+    pair.target = spoil_linear(pair.target, never)
+    spoil_attention(monkeypatch, never)
     truth = alone(pair, PROMPT, COUNT)
-    pair.target = spoil_linear(pair.target, lambda rows, _: False)
-    # At 2 rows every BLAS here is exact.
-    options = GenerateOptions(max_tokens=COUNT - 10, width=1)
+    options = GenerateOptions(max_tokens=COUNT - 10, width=5)
     found = answer(Context(pair), PROMPT, options, right(truth, len(PROMPT)))  # type: ignore[arg-type]
     assert found.ids == truth[: COUNT - 10]
     assert all(step.is_cycle for step in found.steps[1:])
@@ -54,8 +54,8 @@ def test_where_blocks_are_exact_an_audit_of_every_block_changes_nothing(
 @pytest.mark.usefixtures("often")
 def test_a_fault_the_self_test_missed_stops_drafting_and_is_said() -> None:
     pair = claimed(near_tie_pair())
-    truth = alone(pair, PROMPT, COUNT)
     pair.target = spoil_linear(pair.target, lambda rows, _: rows == 6)
+    truth = alone(pair, PROMPT, COUNT)
     dropped = []
     pair.distrust = lambda: dropped.append(True)
     context = Context(pair)

@@ -177,7 +177,6 @@ def test_attention_off_where_no_probe_looked_is_caught_by_the_whole_model(
     seen = {key for f in found.attention for key in f.keys}
     assert not seen & set(range(251, 259))
     whole = {f.rows: f for f in found.whole}
-    # Two rows: a block size at which every BLAS here is exact, so that it would be used.
     assert whole[2].level == "attention by row"
     assert all(finding.exact for finding in whole.values())
     routes = routes_for(found, verdict_of(found))
