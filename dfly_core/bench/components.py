@@ -19,16 +19,19 @@ from dfly_core.engine.propose import propose
 from dfly_core.model.pair import Pair
 from dfly_core.records.stats import Stats
 
-ROUNDS = 7
+ROUNDS = 24  # over all prompts; at least one after each
 NOTE = (
-    "seconds, medians; each part alone, from the making of its graph to its result; a draft reads "
-    "half a block of new context rows on its way; ideal is draft + verify one after another with "
-    "nothing between (a cycle makes one graph while the device runs another, so it may beat "
-    "that), host is what a cycle takes beyond them"
+    "seconds, medians; each part alone, between the trials, from the making of its graph to its "
+    "result; a draft reads half a block of new context rows on its way; ideal is draft + verify "
+    "one after another with nothing between (a cycle makes one graph while the device runs "
+    "another, so it may beat that), host is what a cycle takes beyond them"
 )
 
 Cancelled = Callable[[], bool]
 Part = Callable[[], Any]
+
+
+Times = dict[str, list[float]]  # seconds of a part, each time it was run
 
 
 class Parts:
@@ -42,18 +45,14 @@ class Parts:
         self.context.ids = list(prompt[: self.context.length + 1])
         self.context.read_pending()
         self._parts = _draft_parts(self.context) | _verify_parts(self.context)
-        self._times: dict[str, list[float]] = {name: [] for name in self._parts}
+        self.times: Times = {name: [] for name in self._parts}
         for part in self._parts.values():
             self._run(part)  # the first run compiles and allocates
 
     def round(self) -> None:
         """Time every part once."""
         for name, part in self._parts.items():
-            self._times[name].append(self._run(part))
-
-    def medians(self) -> dict[str, float]:
-        """Seconds of each part over the rounds so far; `verify 3` checks 3 proposals."""
-        return {name: statistics.median(found) for name, found in self._times.items()}
+            self.times[name].append(self._run(part))
 
     def _run(self, part: Part) -> float:
         start = time.perf_counter()
@@ -63,23 +62,42 @@ class Parts:
         return seconds
 
 
-def measure_components(pair: Pair, prompt: Sequence[int], runs: Sequence[Run]) -> dict[str, Any]:
-    """The parts of a cycle after `prompt`, and the ideal against the achieved rate of `runs`."""
-    parts = Parts(pair, prompt)
-    for _ in range(ROUNDS):
-        parts.round()
-    medians, stats = parts.medians(), Stats()
-    for run in runs:
-        for step in run.steps:
-            stats = stats.add(step)
-    most = pair.block_size - 1
-    out: dict[str, Any] = {
-        "context_rows": parts.context.length,
-        "seconds": {name: medians[name] for name in medians if not name.startswith("verify ")},
-        "verify_seconds_by_width": [medians[f"verify {w}"] for w in range(pair.widest + 1)],
-        "note": NOTE,
-    }
-    return out | rates(stats, medians, most)
+class Components:
+    """The parts of a cycle, timed between the trials, so that both meet the same machine."""
+
+    def __init__(self, pair: Pair, prompts: int) -> None:
+        self._pair = pair
+        self._rounds = -(-ROUNDS // max(1, prompts))
+        self._times: Times = {}
+        self._rows: list[int] = []
+
+    def time(self, prompt: Sequence[int]) -> None:
+        """Time them after `prompt`, which may hold the beginning of its answer."""
+        parts = Parts(self._pair, prompt)
+        for _ in range(self._rounds):
+            parts.round()
+        self._rows.append(parts.context.length)
+        for name, seconds in parts.times.items():
+            self._times.setdefault(name, []).extend(seconds)
+
+    def found(self, runs: Sequence[Run]) -> dict[str, Any]:
+        """The parts' medians, and the ideal against the achieved rate of `runs`."""
+        parts, stats = medians(self._times), Stats()
+        for run in runs:
+            for step in run.steps:
+                stats = stats.add(step)
+        out: dict[str, Any] = {
+            "context_rows": int(statistics.median(self._rows)),
+            "seconds": {name: parts[name] for name in parts if not name.startswith("verify ")},
+            "verify_seconds_by_width": [parts[f"verify {w}"] for w in range(self._pair.widest + 1)],
+            "note": NOTE,
+        }
+        return out | rates(stats, parts, self._pair.block_size - 1)
+
+
+def medians(times: Times) -> dict[str, float]:
+    """Seconds of each part; `verify 3` checks 3 proposals."""
+    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def rates(stats: Stats, parts: dict[str, float], most: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from dfly_core import __version__
 from dfly_core.bench.baseline import check_baseline
 from dfly_core.bench.company import Watch
-from dfly_core.bench.components import measure_components
+from dfly_core.bench.components import Components
 from dfly_core.bench.diagnose import diagnose
 from dfly_core.bench.prompts import Prompt, read_prompts
 from dfly_core.bench.store import check_writable, finished_rows, unnamed_report, write_report
@@ -51,6 +51,7 @@ def benchmark(
     check_writable(path)
     _warm_up(pair, ids[prompts[0].id], costs, cancelled)
     drafted: list[Run] = []
+    components = Components(pair, len(prompts) - len(kept)) if job.components else None
     for number, prompt in enumerate(prompts):
         if prompt.id in kept:
             continue
@@ -67,6 +68,9 @@ def benchmark(
         row = make_row(prompt.id, prompt.category, *_judged(pair, ids[prompt.id], runs), company)
         if row.parity:
             drafted += [run for _, run in runs]
+            if components is not None:
+                answer = runs[0][0].ids
+                components.time([*ids[prompt.id], *answer[: len(answer) // 2]])
         report = replace(report, results=(*report.results, asdict(row)))
         write_report(path, report)
         yield Rowed(asdict(row))
@@ -75,10 +79,10 @@ def benchmark(
         yield Progress("bench", "the baseline against mlx-lm", 0, 1, "checks")
         found = check_baseline(pair, ids[longest.id], job.max_tokens, cancelled)
         report = replace(report, baseline_check=found)
-    if job.components:
-        yield Progress("bench", "the parts of a cycle", 0, 1, "checks")
-        parts = measure_components(pair, ids[longest.id], drafted)
-        report = replace(report, components=parts)
+    if components is not None:
+        if not drafted:  # all rows were there already, or none stands
+            components.time(ids[longest.id])
+        report = replace(report, components=components.found(drafted))
     report = replace(report, finished=not cancelled())
     write_report(path, report)
     yield _ended(path, report, len(prompts))

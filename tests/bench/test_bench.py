@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from dfly_core.bench import run as module
-from dfly_core.bench.components import rates
+from dfly_core.bench.components import Components, rates
 from dfly_core.bench.diagnose import diagnose, first_difference
 from dfly_core.bench.run import benchmark
 from dfly_core.bench.trials import run_trial
 from dfly_core.model.pair import Pair
-from dfly_core.records.commands import Bench
+from dfly_core.model.prompt import prompt_ids
+from dfly_core.records.commands import Bench, Message
 from dfly_core.records.errors import Refused, TooLong, Unavailable, Usage
 from dfly_core.records.events import Benchmarked, Progress, Rowed
 from dfly_core.records.loaded import Costs
@@ -295,6 +296,32 @@ def test_components_name_every_part_and_the_ideal(job: Bench) -> None:
     assert parts["cycle_seconds"] > 0
     assert parts["ideal_tps"] > 0
     assert parts["achieved_tps"] > 0
+
+
+def test_components_are_timed_between_the_trials_in_the_middle_of_answers(
+    job: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after: list[int] = []
+    real = Components.time
+
+    def time(self: Components, prompt: Sequence[int]) -> None:
+        after.append(len(prompt))
+        real(self, prompt)
+
+    monkeypatch.setattr(Components, "time", time)
+    job = replace(job, components=True)
+    pair = make_pair()
+    bench(job, pair)
+    report = report_of(job)
+    prompts = [len(prompt_ids(pair.tokenizer, (Message("user", text),))) for text in ROWS.values()]
+    answers = [row["baseline_trials"][0]["tokens"] for row in report["results"]]
+    middles = [sum(pair) for pair in zip(prompts, [n // 2 for n in answers], strict=True)]
+    assert after == middles
+    assert report["components"]["context_rows"] == sorted(middles)[1] - 1
+    output_of(job).write_text(json.dumps(report | {"finished": False}))
+    bench(job, pair)  # taken up again, with all rows there: no rate, but the parts
+    assert after[len(ROWS) :] == [max(prompts)]
+    assert report_of(job)["components"]["achieved_tps"] is None
 
 
 def test_the_ideal_is_of_cycles_as_wide_as_those_that_ran() -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 import mlx.core as mx
 from mlx.utils import tree_reduce
 
-from dfly_core.bench.components import Parts, rates
+from dfly_core.bench.components import Parts, medians, rates
 from dfly_core.engine.calibrate import measure_costs
 from dfly_core.engine.context import Context
 from dfly_core.engine.generate import generate
@@ -181,14 +181,16 @@ def measure(
                 raise SystemExit(f"{name}: the ids differ from the target's own")
             found[name].append(one)
         parts.round()
-    medians, attention = parts.medians(), attention_seconds(parts.context)
-    plain = medians["verify 0"]
+    found_parts, attention = medians(parts.times), attention_seconds(parts.context)
+    plain = found_parts["verify 0"]
     print(f"\ncontext {prompt_length}, {count} tokens, medians of {rounds}")
     print(f"  one target step {plain * 1e3:.2f} ms; in target steps:", end=" ")
-    print(f"draft {medians['draft'] / plain:.2f}", end=" (")
-    print(", ".join(f"{n} {medians[n] / plain:.2f}" for n in ("backbone", "correction", "head")))
+    print(f"draft {found_parts['draft'] / plain:.2f}", end=" (")
+    print(
+        ", ".join(f"{n} {found_parts[n] / plain:.2f}" for n in ("backbone", "correction", "head"))
+    )
     print(f"  alone), verify of 1..{BLOCK} rows", end=" ")
-    print(" ".join(f"{medians[f'verify {w}'] / plain:.2f}" for w in range(BLOCK)))
+    print(" ".join(f"{found_parts[f'verify {w}'] / plain:.2f}" for w in range(BLOCK)))
     for name, answers in found.items():
         rate = statistics.median(one.rate for one in answers)
         bases = zip(answers, found[names[0]], strict=True)
@@ -197,14 +199,14 @@ def measure(
         for one in answers:
             stats = stats.extend(one.steps)
         mean = stats.mean_accepted_length
-        ideal: float | None = rates(stats, medians, BLOCK - 1)["ideal_tps"]
+        ideal: float | None = rates(stats, found_parts, BLOCK - 1)["ideal_tps"]
         print(
             f"  {name:20} {rate:8.1f} tokens/s  x{statistics.median(ratios):.2f}"
             f" ({min(ratios):.2f} to {max(ratios):.2f})"
             + (f"  mean accepted length {mean:.2f}" if mean else "")
             + (f"  {rate / ideal:.2f} of the ideal" if ideal and "oracle" in name else "")
         )
-    return medians["draft"] * 1e3, attention * 1e3
+    return found_parts["draft"] * 1e3, attention * 1e3
 
 
 def main() -> None:
