@@ -58,6 +58,13 @@ def test_what_cannot_be_read_is_left_to_the_load(
         load_pair(Load(model=str(empty_cache)))
 
 
+def test_a_cache_that_cannot_be_looked_into_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "cache_folder", lambda: tmp_path / ("x" * 300))
+    assert attention_ahead(Load()) is not None
+
+
 def test_only_the_very_attention_that_was_seen_is_not_probed_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
