@@ -68,12 +68,12 @@ def benchmark(
         row = make_row(prompt.id, prompt.category, *_judged(pair, ids[prompt.id], runs), company)
         if row.parity:
             drafted += [run for _, run in runs]
-            if components is not None:
-                answer = runs[0][0].ids
-                components.time([*ids[prompt.id], *answer[: len(answer) // 2]])
         report = replace(report, results=(*report.results, asdict(row)))
         write_report(path, report)
         yield Rowed(asdict(row))
+        if row.parity and components is not None:
+            answer = runs[0][0].ids
+            components.time([*ids[prompt.id], *answer[: len(answer) // 2]])
     longest = max(prompts, key=lambda p: _answer_length(report, p.id))
     if job.check_baseline:
         yield Progress("bench", "the baseline against mlx-lm", 0, 1, "checks")

@@ -324,6 +324,20 @@ def test_components_are_timed_between_the_trials_in_the_middle_of_answers(
     assert report_of(job)["components"]["achieved_tps"] is None
 
 
+def test_a_row_is_written_and_told_before_its_parts_are_timed(
+    quick: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def time(self: Components, prompt: Sequence[int]) -> None:
+        raise Unavailable("no memory")
+
+    monkeypatch.setattr(Components, "time", time)
+    events = benchmark(replace(quick, components=True), make_pair(), None, never)
+    assert [type(next(events)) for _ in range(2)] == [Progress, Rowed]
+    with pytest.raises(Unavailable):
+        next(events)
+    assert [row["id"] for row in report_of(quick)["results"]] == ["a"]
+
+
 def test_the_ideal_is_of_cycles_as_wide_as_those_that_ran() -> None:
     parts = {"draft": 0.7, "draft 1": 0.1} | {f"verify {w}": 1.0 + 0.1 * w for w in range(8)}
     # Two cycles of widths 2 and 3: at 2.5 a draft takes 0.25, a verification 1.25.
