@@ -27,10 +27,7 @@ NOTE = (
     "another, so it may beat that), host is what a cycle takes beyond them"
 )
 
-Cancelled = Callable[[], bool]
 Part = Callable[[], Any]
-
-
 Times = dict[str, list[float]]  # seconds of a part, each time it was run
 
 
