@@ -127,6 +127,7 @@ class Program:
         mx.clear_cache()
         pair = pair or load_pair(job)
         verdict = yield from stoppable(prepare(pair, job.verify, ahead=self._ahead), cancelled)
+        self._ahead = None  # a test after a fault was found looks anew
         if cancelled():
             raise Stopped
         # Only now: a load that failed leaves nothing to answer with, least of all untested.

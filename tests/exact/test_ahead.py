@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dfly_core import jobs
 from dfly_core.exact import ahead, selftest
 from dfly_core.exact.ahead import attention_ahead
 from dfly_core.exact.attention import AttentionSeen, AttentionShape, probe_attention
@@ -20,7 +23,7 @@ from dfly_core.model.machine import blas
 from dfly_core.model.pair import load_pair
 from dfly_core.records.commands import Load
 from dfly_core.records.errors import Missing
-from dfly_core.records.events import CLOSING, Loaded
+from dfly_core.records.events import CLOSING, Loaded, Progress
 from dfly_core.records.wire import decode, encode
 from tests.tiny import make_target
 
@@ -87,6 +90,23 @@ def test_only_the_very_attention_that_was_seen_is_not_probed_again(
     ):
         list(self_test(target, MOST, ahead=AttentionSeen(other, seen.findings)))
     assert probed == [mine] * 3
+
+
+def test_a_pair_tested_again_is_probed_again(
+    monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
+    given: list[AttentionSeen | None] = []
+
+    def prepare(pair: Any, mode: str, ahead: AttentionSeen | None) -> Iterator[Progress]:
+        given.append(ahead)
+        yield Progress("self-test", "", 0, 1, "checks")
+
+    monkeypatch.setattr(jobs, "prepare", prepare)
+    seen = AttentionSeen(attention_shape(make_target(), MOST), ())
+    program = jobs.Program(seen)
+    for _ in range(2):
+        list(program.run(Load(), lambda: False))
+    assert given == [seen, None]
 
 
 WATCHED = """
