@@ -10,7 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from dfly_core.bench.trials import Run
+from dfly_core.bench.trials import Cancelled, Run
 from dfly_core.engine.calibrate import chain_costs, new_rows
 from dfly_core.engine.context import Context
 from dfly_core.engine.cycle import verify
@@ -62,16 +62,19 @@ class Parts:
 class Components:
     """The parts of a cycle, timed between the trials, so that both meet the same machine."""
 
-    def __init__(self, pair: Pair, prompts: int) -> None:
+    def __init__(self, pair: Pair, prompts: int, cancelled: Cancelled) -> None:
         self._pair = pair
+        self._cancelled = cancelled
         self._rounds = -(-ROUNDS // max(1, prompts))
         self._times: Times = {}
         self._rows: list[int] = []
 
     def time(self, prompt: Sequence[int]) -> None:
-        """Time them after `prompt`, which may hold the beginning of its answer."""
+        """Time them after `prompt`, which may hold the beginning of its answer, until a stop."""
         parts = Parts(self._pair, prompt)
         for _ in range(self._rounds):
+            if self._cancelled():
+                return
             parts.round()
         self._rows.append(parts.context.length)
         for name, seconds in parts.times.items():

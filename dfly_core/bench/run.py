@@ -51,7 +51,7 @@ def benchmark(
     check_writable(path)
     _warm_up(pair, ids[prompts[0].id], costs, cancelled)
     drafted: list[Run] = []
-    components = Components(pair, len(prompts) - len(kept)) if job.components else None
+    components = Components(pair, len(prompts) - len(kept), cancelled) if job.components else None
     for number, prompt in enumerate(prompts):
         if prompt.id in kept:
             continue
@@ -79,7 +79,7 @@ def benchmark(
         yield Progress("bench", "the baseline against mlx-lm", 0, 1, "checks")
         found = check_baseline(pair, ids[longest.id], job.max_tokens, cancelled)
         report = replace(report, baseline_check=found)
-    if components is not None:
+    if components is not None and not cancelled():
         if not drafted:  # all rows were there already, or none stands
             components.time(ids[longest.id])
         report = replace(report, components=components.found(drafted))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dfly_core.bench import run as module
-from dfly_core.bench.components import Components, rates
+from dfly_core.bench.components import Components, Parts, rates
 from dfly_core.bench.diagnose import diagnose, first_difference
 from dfly_core.bench.run import benchmark
 from dfly_core.bench.trials import run_trial
@@ -336,6 +336,19 @@ def test_a_row_is_written_and_told_before_its_parts_are_timed(
     with pytest.raises(Unavailable):
         next(events)
     assert [row["id"] for row in report_of(quick)["results"]] == ["a"]
+
+
+def test_a_stop_while_parts_are_timed_is_heard_and_leaves_the_rows(
+    job: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[Parts] = []
+    monkeypatch.setattr(Parts, "round", lambda self: rounds.append(self))
+    bench(replace(job, components=True), make_pair(), lambda: bool(rounds))
+    assert len(rounds) == 1
+    report = report_of(job)
+    assert len(report["results"]) == 1
+    assert not report["finished"]
+    assert report["components"] is None
 
 
 def test_the_ideal_is_of_cycles_as_wide_as_those_that_ran() -> None:
