@@ -28,6 +28,7 @@ from dfly_core.records.loaded import Costs
 from dfly_core.records.report import Report, Withheld, make_row
 
 WARM_TOKENS = 12
+PARTS = "the parts of a cycle"
 
 
 def benchmark(
@@ -72,6 +73,8 @@ def benchmark(
         write_report(path, report)
         yield Rowed(asdict(row))
         if row.parity and components is not None:
+            done = (number + 1) * job.trials
+            yield Progress("bench", PARTS, done, len(prompts) * job.trials, "trials")
             answer = runs[0][0].ids
             components.time([*ids[prompt.id], *answer[: len(answer) // 2]])
     longest = max(prompts, key=lambda p: _answer_length(report, p.id))
@@ -81,6 +84,7 @@ def benchmark(
         report = replace(report, baseline_check=found)
     if components is not None and not cancelled():
         if not drafted:  # all rows were there already, or none stands
+            yield Progress("bench", PARTS, 0, 1, "checks")
             components.time(ids[longest.id])
         report = replace(report, components=components.found(drafted))
     report = replace(report, finished=not cancelled())

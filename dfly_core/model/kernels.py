@@ -10,7 +10,6 @@ from typing import Literal
 import mlx.core as mx
 
 LinearRoute = Literal["native", "chunk", "tile", "rows"]
-LINEAR_ROUTES: tuple[LinearRoute, ...] = ("native", "chunk", "tile", "rows")
 
 # Key counts at which attention's kernels change hands: one sum over the keys or two (OpenBLAS
 # for AVX2), one pass or two (1024 on Max and Ultra, 4096 elsewhere) and the block counts of the

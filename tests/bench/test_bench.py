@@ -332,7 +332,7 @@ def test_a_row_is_written_and_told_before_its_parts_are_timed(
 
     monkeypatch.setattr(Components, "time", time)
     events = benchmark(replace(quick, components=True), make_pair(), None, never)
-    assert [type(next(events)) for _ in range(2)] == [Progress, Rowed]
+    assert [type(next(events)) for _ in range(3)] == [Progress, Rowed, Progress]
     with pytest.raises(Unavailable):
         next(events)
     assert [row["id"] for row in report_of(quick)["results"]] == ["a"]
